@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from harness.benchmarks.column_names import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, IMAGE_COLUMNS, TOOLS_COLUMNS
+from harness.benchmarks.conversations import TURN_COLUMNS
 from harness.benchmarks.judge_forms import SUFFIXES as FORM_SUFFIXES
 from harness.benchmarks.judge_forms import form_named
 from harness.benchmarks.prompts import PROMPTS, Prompt
@@ -34,6 +35,7 @@ from harness.benchmarks.row_forms import RowForm
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.files import real
+from harness.core.option_kinds import TURNS
 from harness.core.records import GradeRules
 from harness.core.sanitize import quoted
 from harness.core.validation import validated
@@ -181,7 +183,9 @@ class Columns(_Part):
     """The names of the data columns, by their content.
 
     question: a text, or a conversation: a list of messages `{role, content}`, also as JSON in a text, whose last
-    message is the question; omitted if `images` show it. answer: the reference. more_answers: further accepted
+    message is the question; omitted if `images` show it. turns: the turns of a conversation, in one column
+    or, with `{n}` in the name, in numbered columns (`harness.benchmarks.conversations`); the answer is then a list by
+    turn, numbered columns, or the last turn's. answer: the reference. more_answers: further accepted
     references; empty cells are skipped. context: text to put before the question. multiple: whether a question has
     several answers. tolerance: absolute tolerance for the row's answer. unit: unit of the reference. rubric: what a
     judge awards points for, as text or a list of `criterion` with `points`. tools: the tools that the question offers,
@@ -190,6 +194,7 @@ class Columns(_Part):
     """
 
     question: Names = ()
+    turns: Names = ()
     answer: Names = ()
     more_answers: Names = ()
     id: Names = ()
@@ -342,6 +347,8 @@ class Card(_Part):
     variants: Annotated[tuple[Variant, ...], Field(strict=False)] = ()
     samples: Annotated[int, Field(ge=1)] = 1
     sampling: Sampling = Sampling()
+    turns: Annotated[str, BeforeValidator(TURNS.parse)] | None = None
+    """How its conversations are carried on, written as in the option `turns`."""
     tool: Annotated[str, BeforeValidator(TOOL.parse)] | None = None
     """The tool that the model is offered, written as in the option `tool`."""
 
@@ -408,10 +415,10 @@ class Card(_Part):
         for name in ("cluster_after", "cluster_until"):
             if getattr(self, name) is not None and not self.cluster_key:
                 raise ValueError(f"`{name}` requires `cluster_key`")
-        if not (self.columns.question or self.columns.images):
+        if not (self.columns.question or self.columns.images or self.columns.turns):
             raise ValueError("`columns` has no `question`: set it to the name of the question column")
         has_answer = self.columns.answer or self.columns.rubric or (self.choices and self.choices.correct)
-        if not has_answer and self.program is None:
+        if not (has_answer or self.columns.turns) and self.program is None:
             raise ValueError("`columns` has no `answer`: set it to the name of the answer column")
         if self.id_rule == "column" and not self.columns.id:
             raise ValueError("`id_rule: column` requires `columns.id`")
@@ -559,6 +566,7 @@ def from_file(
             "source": source,
             "columns": {
                 "question": question_key or list(ASKED_COLUMNS),
+                "turns": [] if question_key else list(TURN_COLUMNS),
                 "answer": answer_key or list(ANSWER_COLUMNS),
                 "id": [id_key] if id_key else list(ID_COLUMNS),
                 "tools": list(TOOLS_COLUMNS),

@@ -15,7 +15,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from string import ascii_uppercase
@@ -25,6 +25,7 @@ import msgspec
 
 from harness.benchmarks import column_names
 from harness.benchmarks.column_names import ANSWER_COLUMNS, ASKED_COLUMNS
+from harness.benchmarks.conversations import TURN_ANSWER_COLUMNS, references_of, turns_of
 from harness.benchmarks.row_forms import rows_of, text_list
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row, refuse_picture
@@ -34,8 +35,19 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import disk_errors
 from harness.core.installation import cache_folder
-from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, MediaPart, Message, OfferedTool, Question, metadata_of
+from harness.core.records import (
+    CHECKSUM_ID_CHARS,
+    AnswerKind,
+    AskedTurn,
+    GradeRules,
+    MediaPart,
+    Message,
+    OfferedTool,
+    Question,
+    metadata_of,
+)
 from harness.core.sanitize import quoted, visible
+from harness.core.turn_settings import turns_in
 from reasoning_answers.host import read_calls, read_reference, read_tools
 
 if TYPE_CHECKING:
@@ -234,20 +246,13 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     columns = card.columns
     tools = () if card.program is not None or card.choices else _tools(card, row)
     names = {tool.name for tool in tools}
-    shown = columns.question and conversation(row, _require_column(row, columns.question, "the question"), names)
-    turns, asked = shown or ((), Message("user", ""))
-    text = asked.content
-    if card.literal_line_breaks:
-        text = _LINE_BREAK.sub("\n", text)
-    context = _cell_or_none(row, columns.context)
-    if isinstance(context, str) and context.strip():
-        text = f"{context.strip()}\n\n{text}"
-
-    rules = card.rules
-    tolerance = _cell_or_none(row, columns.tolerance)
-    if tolerance not in (None, ""):
-        rules = msgspec.structs.replace(rules, absolute_tolerance=_tolerance(row, tolerance))
-
+    asked_turns = _asked_turns(card, row)
+    if asked_turns:
+        *turns, asked = asked_turns[0].messages
+        asked_turns[0] = msgspec.structs.replace(asked_turns[0], messages=())
+    else:
+        turns, asked = _shown(card, row, names)
+    text = _text_of(card, row, asked.content)
     metadata = _metadata(card, row)
     choices: tuple[str, ...] = ()
     calling: dict[str, Any] = {}
@@ -272,6 +277,10 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         kind = form = "calls"
     elif columns.rubric and not columns.answer:
         answers, kind, form = (), "text", "text"
+    elif asked_turns:
+        asked_turns = _with_references(card, row, asked_turns)
+        answers, kind = asked_turns[-1].references, asked_turns[-1].kind
+        form = kind
     else:
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
@@ -282,16 +291,71 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         messages=(*turns, _with_images(Message("user", text).in_parts_of(asked), row)),
         references=answers,
         kind=kind,
-        rules=rules,
+        rules=_read_tolerance(card, row),
         choices=choices,
         metadata=metadata,
         row_digest=row_digest,
         rubric=_rubric(card, row) if columns.rubric else msgspec.UNSET,
         tools=tools or msgspec.UNSET,
         calling=calling or msgspec.UNSET,
+        turns=tuple(asked_turns) or msgspec.UNSET,
         prompt_digest="",
     )
     return Draft(row, question, form, index)
+
+
+def _text_of(card: Card, row: Row, text: str) -> str:
+    """The question's text with its line breaks, after the row's context."""
+    if card.literal_line_breaks:
+        text = _LINE_BREAK.sub("\n", text)
+    context = _cell_or_none(row, card.columns.context)
+    return f"{context.strip()}\n\n{text}" if isinstance(context, str) and context.strip() else text
+
+
+def _shown(card: Card, row: Row, names: Container[str]) -> tuple[list[Message], Message]:
+    """Return (the messages before the question, the question). names: the offered tools. Raises `UsageError`."""
+    columns = card.columns
+    if not columns.question:
+        return [], Message("user", "")
+    turns, asked = conversation(row, _require_column(row, columns.question, "the question"), names)
+    return [*turns], asked
+
+
+def _read_tolerance(card: Card, row: Row) -> GradeRules:
+    """The card's rules, with the row's tolerance if it has one. Raises `UsageError`."""
+    tolerance = _cell_or_none(row, card.columns.tolerance)
+    if tolerance in (None, ""):
+        return card.rules
+    return msgspec.structs.replace(card.rules, absolute_tolerance=_tolerance(row, tolerance))
+
+
+def _asked_turns(card: Card, row: Row) -> list[AskedTurn]:
+    """The turns of a conversation; empty if the row is one question. Raises `UsageError`."""
+    settings, columns = turns_in(card.turns), card.columns
+    names = [name for name in columns.question if name not in columns.turns]
+    if not settings.live and (not columns.turns or (names and _first_column(tuple(names), row) is not None)):
+        return []
+    of_turns = (*columns.turns, *(columns.question if settings.live else ()))
+    with _mistakes_at(row.where):
+        turns = turns_of(row.value, of_turns, live=settings.live, most=settings.most)
+        if not (turns or columns.question):
+            raise ValueError(f"has no turns; expected the column {' or '.join(columns.turns)}")
+    return turns
+
+
+def _with_references(card: Card, row: Row, turns: Sequence[AskedTurn]) -> list[AskedTurn]:
+    """The turns with their reference answers. Raises `UsageError`."""
+    columns = (*card.columns.answer, *(TURN_ANSWER_COLUMNS if card.is_of_data else ()))
+    with _mistakes_at(row.where):
+        cells = references_of(_cell_or_none(row, card.columns.answer), row.value, columns, len(turns))
+        read = [
+            None if cell is None else read_reference(cell, card.kind, card.answer_form, card.structured_answers)
+            for cell in cells
+        ]
+    return [
+        turn if found is None else msgspec.structs.replace(turn, references=tuple(found[0]), kind=found[1])
+        for turn, found in zip(turns, read, strict=True)
+    ]
 
 
 def _with_images(message: Message, row: Row) -> Message:

@@ -2,13 +2,12 @@
 
 `build` is the entry. The rows are read once, one at a time:
 
-    row ──▶ draft (id, references) ──▶ digests and checks (`_Seen`) ──▶ selected? (`_Selection`) ──▶ rendered question
+    row ──▶ draft (id, references) ──▶ digests and checks (`SeenRows`) ──▶ selected? (`_Selection`) ──▶ question
 """
 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,13 +16,15 @@ import msgspec
 
 from harness.benchmarks import column_names, drafts, prompts
 from harness.benchmarks.card import Card
+from harness.benchmarks.conversations import with_instructions
 from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Example, Prompt
+from harness.benchmarks.seen_rows import SeenRows, notes_on
 from harness.benchmarks.sources import hub, images, readers
 from harness.benchmarks.sources.tables import Row, Rows, links_picture, refuse_picture
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
-from harness.core.number_text import count_noun, is_are
+from harness.core.number_text import count_noun
 from harness.core.records import Message, Question
 from harness.core.sanitize import quoted, visible
 from harness.presets.sampling import Sampling
@@ -45,6 +46,7 @@ class QuestionSet:
     questions, each of which was compared with the stored ones (`harness.preparing.changed_data`); None: the run must
     have this set's digest. data_file: the local file from which the rows were read, as named in the card; None for any
     other source. columns: names of the columns of the first row. offers_tools: whether any question offers tools.
+    turns: the card's or the user's `turns`. has_turns: whether any question is a conversation.
     """
 
     name: str
@@ -69,6 +71,8 @@ class QuestionSet:
     data_file: str | None = None
     columns: tuple[str, ...] = ()
     offers_tools: bool = False
+    turns: str | None = None
+    has_turns: bool = False
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -99,13 +103,16 @@ def build(
     ids: Sequence[str] | None = None,
     filters: Sequence[str] = (),
     templated: bool = True,
+    turns: str | None = None,
 ) -> QuestionSet:
     """The questions of a card: read, checked, selected and rendered. Raises `UsageError` with file, line and field.
 
     prompt: a prompt or its name; None: the card's. system_prompt: a name or a text, "none" to send no system message;
     None: the prompt's. templated: whether the API has a chat template. Selection: questions that pass all `filters`
-    ("column=value"), then those in `ids`, then the first `limit`.
+    ("column=value"), then those in `ids`, then the first `limit`. turns: how conversations are carried on; None: the
+    card's.
     """
+    card = card if turns is None else card.model_copy(update={"turns": turns})
     own = prompt if prompt is None or isinstance(prompt, Prompt) else prompts.find_prompt(prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
     return _from_source(card, _Selection(card, filters, ids, limit), own, system, templated)
@@ -125,13 +132,13 @@ def _from_source(
     pool, generator = _examples(card, usual), random.Random(usual.seed)  # noqa: S311 - no secret
     selected = list[Question]()
     # A card with a number of questions has known rows.
-    seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
-    n_with_instruction = n_with_link = n_with_tools = n_all = 0
+    seen = SeenRows(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     columns: tuple[str, ...] = ()
     for draft in _drafts(card, source):
-        n_all += 1
-        n_with_tools += bool(draft.question.tools)
+        asked = draft.question.turns
         prompt = bare if draft.question.tools else usual
+        if asked and not asked[0].references:  # the instruction goes to graded turns only
+            prompt = usual.model_copy(update={"template": "{question}"})
         if pool:  # for each row, even if not selected: a question's examples depend on its position
             drawn = generator.sample(pool, usual.drawn)
             prompt = prompt.model_copy(update={"examples": (*prompt.examples, *drawn), "drawn": 0})
@@ -140,19 +147,21 @@ def _from_source(
         text = draft.question.messages[-1].content
         if prompt.instructs or system:
             text, had_instruction = prompts.without_instruction(text, prompt)
-            n_with_instruction += had_instruction
-        n_with_link += links_picture(text)
+            seen.n_with_instruction += had_instruction
+        seen.n_with_link += links_picture(text)
         if selection.takes(draft):
             if draft.row.problem:
                 raise UsageError(draft.row.problem)
             if card.address is not None or card.given_data is not None:  # the rows of a shipped card are known
                 refuse_picture(_unseen(draft), card.columns.images, images.marks(card.image_mark))
-            selected.append(_question(card, draft, text, prompt, system, templated))
+            question = _question(card, draft, text, prompt, system, templated)
+            selected.append(with_instructions(question, usual) if asked else question)
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)
-    notes += _notes(card, seen, n_all, n_with_instruction, n_with_link)
-    prompt = bare if n_with_tools == n_all else usual
+    n_all = len(seen.rows)
+    notes += notes_on(card, seen)
+    prompt = bare if seen.n_with_tools == n_all else usual
     sent_system = prompt.system if system is None else system
     form = "chat" if templated else "completions"  # the names of the first API of each form
     return QuestionSet(
@@ -160,7 +169,9 @@ def _from_source(
         samples=card.samples,
         sampling=card.sampling,
         tool=card.tool,
-        offers_tools=n_with_tools > 0,
+        turns=card.turns,
+        has_turns=seen.n_with_turns > 0,
+        offers_tools=seen.n_with_tools > 0,
         publish=card.publish_questions,
         card_file=card.address,
         given_data=card.given_data,
@@ -203,68 +214,6 @@ def _drafts(card: Card, source: Rows) -> Iterator[Draft]:
         if not source.remedy:
             raise
         raise UsageError(f"{error} (if this copy is damaged or from another data set, {source.remedy})") from error
-
-
-class _Seen:
-    """Collects the checksums, ids and reference answers of all rows as they are read one by one.
-
-    rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
-    contradiction: a sentence about the first row whose question also appears in an earlier row with a different answer.
-    """
-
-    def __init__(self, *, with_answers: bool, with_texts: bool) -> None:
-        self.rows: list[bytes] = []
-        self.identities: list[bytes] = []
-        self.ids: dict[str, None] = {}
-        self.contradiction = ""
-        self._answers: list[Sequence[str]] | None = [] if with_answers else None
-        self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, location).
-
-    def add(self, draft: Draft) -> None:
-        """Record the question of a row."""
-        question = draft.question
-        # 32 bytes instead of a text of 64 characters: there may be millions of rows.
-        self.rows.append(bytes.fromhex(question.row_digest))
-        self.identities.append(bytes.fromhex(draft.identity))
-        self.ids[question.question_id] = None
-        if self._answers is not None:
-            self._answers.append(question.references)
-        if self._first is None or self.contradiction:
-            return
-        answers = hash((question.references, question.choices))
-        first = self._first.setdefault(hash((question.messages, question.choices)), (answers, draft.row.where))
-        if first[0] != answers:
-            self.contradiction = (
-                f"{draft.row.where} has the same question as {first[1]} but a different answer, so one of two "
-                "identical replies is graded as wrong. Correct the answer, or remove one of the rows"
-            )
-
-    @property
-    def answers(self) -> str | None:
-        """Checksum of all reference answers; None if the card has no such checksum."""
-        return None if self._answers is None else answers_digest(self._answers)
-
-
-def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_link: int) -> Iterator[str]:
-    """What a reader of the score should know about the rows."""
-    repeated = len(seen.rows) - len(set(seen.rows))
-    if repeated and card.questions is None:
-        yield (
-            f"{repeated} of {count_noun(len(seen.rows), 'row')} {is_are(repeated)} identical to an earlier "
-            "row; each is still counted as a separate question"
-        )
-    if seen.contradiction:
-        yield seen.contradiction
-    if n_with_instruction:
-        yield (
-            f"{n_with_instruction} of {n_all} questions already contain the prompt's instruction; each request "
-            "contains it only once"
-        )
-    if n_with_link:
-        yield (
-            f"{n_with_link} of {count_noun(n_all, 'question')} {'has' if n_with_link == 1 else 'have'} the URL of an "
-            "image in the text: the model sees the URL, not the image"
-        )
 
 
 def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, templated: bool) -> Question:
@@ -311,7 +260,7 @@ def _with_images(
     return (*messages[:-1], msgspec.structs.replace(messages[-1], media=parts))
 
 
-def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> list[str]:
+def _check_edition(card: Card, seen: SeenRows, rows_digest: str, source: Rows) -> list[str]:
     """Compare the rows with the card's counts and checksums; returns notes for the score.
 
     Raises `UsageError` if the card's own data differ from the card. For the user's data a difference is a note.
@@ -337,24 +286,6 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
             "for this data"
         )
     return [f"{visible(source.origin)} has {problem}, so the score cannot be compared with published scores"]
-
-
-def answers_digest(all_references: Iterable[Sequence[str]]) -> str:
-    """Checksum of all reference answers, in any order; copies of a data set that differ only in other columns have the
-    same checksum.
-
-    Plain decimals are compared by value, so "27.0" equals "27".
-    """
-    return digest(sorted([_by_value(text) for text in references] for references in all_references))
-
-
-def _by_value(text: str) -> str:
-    """A plain decimal without trailing zeros; any other text unchanged."""
-    if not re.fullmatch(r"-?\d{1,50}(\.\d{1,50})?", text):
-        return text
-    whole, _, decimals = text.partition(".")
-    decimals = decimals.rstrip("0")
-    return f"{whole}.{decimals}" if decimals else whole
 
 
 MAX_SHOWN_VALUES = 10

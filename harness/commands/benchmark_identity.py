@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.benchmarks import catalog
-from harness.benchmarks import questions as question_sets
+from harness.benchmarks import catalog, seen_rows
 from harness.benchmarks.card import Card
 from harness.core.codec import digest_of_each
 from harness.core.records import Question
@@ -70,6 +69,6 @@ def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator
         if not checksums.isdisjoint({card.checksum or "", *(edition.rows for edition in card.editions)}):
             yield card
         if card.questions == len(questions) and card.answers_checksum is not None:
-            references = references or question_sets.answers_digest(question.references for question in questions)
+            references = references or seen_rows.answers_digest(question.references for question in questions)
             if references == card.answers_checksum:
                 yield card

@@ -117,6 +117,7 @@ LIMITS: dict[Limit, tuple[str, str]] = {
     "tokens": ("max_tokens", "raise `max_tokens`"),
     "steps": ("the tool's step limit", "allow more tool steps (`tool`)"),
     "context": ("the server's context", "use a server with a longer context"),
+    "rejected": ("a turn that the server rejected", "see the server's log"),
 }
 """Limit that cuts samples off → (its name, what to do)."""
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from harness.core.number_text import prices_in
 from harness.core.time_limits import parse_limits
+from harness.core.turn_settings import text_of_turns
 
 
 class Kind(NamedTuple):
@@ -83,6 +84,9 @@ PRICES = Kind("str | tuple[float, ...]", _parse_prices, str | tuple[float, ...])
 
 LIMITS = Kind("str | Mapping[str, Any]", parse_limits, str | dict[str, Any])
 """Limits on the times of a request, as a mapping or a text `first_token=2s,token_gap=50ms`."""
+
+TURNS = Kind("str | Mapping[str, Any]", text_of_turns, str | dict[str, Any])
+"""How conversations are carried on, as a mapping or a text `live,history=reasoning,delay=2s,max=10`."""
 
 JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""

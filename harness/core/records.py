@@ -153,6 +153,21 @@ class Message(msgspec.Struct, frozen=True):
         return "\n".join([self.content, *(f"{call.name}({call.arguments})" for call in self.calls or ())]).strip("\n")
 
 
+class AskedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A turn of a conversation: what is asked, and its reference answers."""
+
+    messages: tuple[Message, ...] = ()
+    """The turn's new messages; empty for the first turn, whose messages are the question's."""
+    references: tuple[str, ...] = ()
+    """All reference answers; empty for a turn that is not graded by a reference."""
+    kind: AnswerKind = "text"
+    """Kind of answer."""
+    max_tokens: int | None = None
+    """Limit on the new tokens of the reply, if the data state one."""
+    delay: float = 0.0
+    """Seconds between the reply before and this turn, if the data state them."""
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question as it is sent, with its reference answers; one line of `questions.jsonl`. Either `messages` or
     `prompt` is empty.
@@ -186,6 +201,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Tools offered with the question; absent if the answer is not a function call."""
     calling: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     """The row's `tool_choice` and `parallel_tool_calls`, as in the chat API; absent if the row has neither."""
+    turns: tuple[AskedTurn, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The turns of a conversation, which are asked one after the other; `references` are those of the last one. Absent
+    if the question is a single turn.
+    """
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 
@@ -332,24 +351,34 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of a sample, its reply, and the calls that the reply makes; every step but the last has calls."""
+    """A request of a sample, its reply, and the calls that the reply makes. After a step without calls, the
+    conversation's next turn is asked, if there is one.
+    """
 
     text: str | msgspec.UnsetType | None = msgspec.UNSET
-    """Text of the reply; absent in the last step, whose text is the sample's."""
+    """Text of the reply; absent in the last step, whose text is the sample's, unless a later turn got no reply."""
     reasoning: str | msgspec.UnsetType | None = msgspec.UNSET
-    """Reasoning of the reply; absent in the last step, whose reasoning is the sample's."""
+    """Reasoning of the reply; absent where the text is."""
     finish_reason: str
     """Why the reply ended, as sent."""
     usage: Usage = Usage()
     """Token counts of this request."""
     calls: tuple[ToolCall, ...] = ()
     """Calls that the reply makes."""
+    turn: int | msgspec.UnsetType = msgspec.UNSET
+    """Number of the conversation's turn that the step belongs to, from 1; absent without a conversation."""
+    timing: Timing | msgspec.UnsetType = msgspec.UNSET
+    """Timing of this request; absent in samples of earlier versions."""
+    resumed: bool | msgspec.UnsetType = msgspec.UNSET
+    """True if this request is the first of another session than the step before it, so that the server's cache may have
+    been empty; otherwise absent.
+    """
 
 
 class Sample(SampleRecord, frozen=True, kw_only=True):
     """A finished completion; one line of `samples.jsonl`, which is never rewritten. The journal adds a checksum to each
-    line (see `harness.runs.journal`). If the sample used a tool, text, reasoning and finish_reason come from its last
-    step.
+    line (see `harness.runs.journal`). If the sample used a tool or is a conversation, text, reasoning and finish_reason
+    come from its last step; the text is None if a later turn got no reply.
     """
 
     text: str | None
@@ -359,7 +388,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     finish_reason: str
     """Why the reply ended, as sent ("stop", "length", …), or "unknown" if another tool's file does not report it."""
     usage: Usage = Usage()
-    """Token counts. They include all parts of a continued sample and all steps of a sample with a tool."""
+    """Token counts. They include all parts of a continued sample and all steps."""
     timing: Timing
     """Timing of the last request; for a sample with a tool, the time from the first request to the last byte."""
     endpoint: str
@@ -385,7 +414,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     provider: str | msgspec.UnsetType = msgspec.UNSET
     """Provider behind a router, as reported by the server; absent if not reported."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
-    """The sample's requests, if it has a tool; absent otherwise."""
+    """The sample's requests, if it has a tool or is a conversation; absent otherwise."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
     """Tool calls that make up the answer; absent if no tools were offered with the question."""
     verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET

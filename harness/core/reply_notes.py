@@ -25,21 +25,26 @@ TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
 WORDS: dict[Ending, str] = {
     "end": f"stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete {' '.join(TOOL_WORDS)}",
     "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length incomplete "
-    "model_context_window_exceeded max_steps context",
+    "model_context_window_exceeded max_steps context turn_rejected",
     "break": "abort aborted error failed network_error timeout cancelled canceled insufficient_system_resource",
     "filter": "content_filter content-filter content_filtered guardrail_intervened safety sensitive refusal recitation "
     "prohibited_content blocklist spii",
 }
 """Meaning → finish reasons."""
-MAX_STEPS, CONTEXT = "max_steps", "context"
-"""Our own words: the last turn allowed for a sample with a tool made calls; the context has no room for another."""
+MAX_STEPS, CONTEXT, REJECTED = "max_steps", "context", "turn_rejected"
+"""Our own words: the last step allowed for a sample with a tool made calls; the context has no room for another; the
+server rejected a later turn of a conversation.
+"""
 
-Limit = Literal["tokens", "steps", "context"]
-"""The limits that cut a sample off: on its new tokens, on its turns with a tool, or the server's context."""
+Limit = Literal["tokens", "steps", "context", "rejected"]
+"""The reasons why a sample is cut off: the limit on its new tokens, on its steps with a tool, the server's context, or
+the server's rejection of a turn.
+"""
 
 _OTHER_LIMITS: dict[str, Limit] = {
     MAX_STEPS: "steps",
     CONTEXT: "context",
+    REJECTED: "rejected",
     "model_context_window_exceeded": "context",
 }
 """Words for "cut" that mean a limit other than the one on new tokens."""

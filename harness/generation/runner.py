@@ -237,7 +237,7 @@ class Runner:
             )
         plain = OneByOne(settings=settings, requests=requests, transport=self.opener())
         sampler: OneByOne | StepByStep = plain
-        if any(benchmark.tool for benchmark in settings.benchmarks.values()):
+        if any(benchmark.has_steps for benchmark in settings.benchmarks.values()):
             sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
             dispatcher.on_given_up = by_step.forget
             dispatcher.tool_progress = by_step.turns.progress

@@ -23,6 +23,7 @@ from harness.core.errors import Hope, StoreError, UsageError
 from harness.core.literals import Order, TransportName
 from harness.core.number_text import Prices
 from harness.core.secret import without_secrets
+from harness.core.turn_settings import TurnSettings
 from harness.generation.context import may_lower
 from harness.runs import RunFolder
 from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
@@ -68,6 +69,13 @@ class BenchmarkSettings:
     untaken: tuple[str, ...] = ()
     tool: ToolSettings | None = None
     """The tool offered to each sample."""
+    turns: TurnSettings | None = None
+    """How its conversations are carried on; None if it has none."""
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether a sample may take several requests."""
+        return self.tool is not None or self.turns is not None
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
@@ -181,11 +189,12 @@ class RunSettings:
 
         fitted_max_tokens: the max_tokens that fits the server's context if it had to be lowered, else None.
         """
-        neutral, tool = dict(self.benchmarks[questions.name].neutral), self.benchmarks[questions.name].tool
+        own = self.benchmarks[questions.name]
+        neutral, tool, turns = dict(own.neutral), own.tool, own.turns
         return {
             "model": self.model,
             "api": self.spelling.api_name,
-            "sampling": self.benchmarks[questions.name].sampling.request_fields(),
+            "sampling": own.sampling.request_fields(),
             "fitted_max_tokens": fitted_max_tokens,
             "seed": self.seed,
             "prompt": questions.prompt,
@@ -197,6 +206,7 @@ class RunSettings:
             # Omitted if empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
             **({"tool": tool.identity} if tool is not None else {}),
+            **({"turns": turns.identity} if turns is not None else {}),
             **({"api_headers": dict(self.spelling.api_headers)} if self.spelling.api_headers else {}),
             **({"calling": dict(self.spelling.calling)} if self.spelling.calling else {}),
         }
@@ -282,7 +292,7 @@ def limit_concurrency(concurrency: int) -> int:
 _ROWS = "dataset_digest"
 """The field of a run's identity that changes if any row of the data changes."""
 
-BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", "tool", _ROWS)
+BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", "tool", "turns", _ROWS)
 """The fields of an identity that depend only on options and data. All others may depend on what a server reports."""
 
 

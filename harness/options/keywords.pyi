@@ -64,6 +64,7 @@ class RunKeywords(TypedDict, total=False):
     thinking: Thinking | None
     thinking_tokens: int | None
     tool: str | None
+    turns: str | Mapping[str, Any] | None
     tool_choice: ToolChoice | None
     parallel_calls: bool | None
     batch: bool

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from harness.core.errors import UsageError
 from harness.core.literals import ApiName, Thinking, ToolChoice, TransportName
-from harness.core.option_kinds import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind
+from harness.core.option_kinds import ADDRESS, COMMAS, POINTS, PRICES, SEED, TURNS, Kind
 from harness.core.option_kinds import LIMITS as TIMES
 from harness.core.options import Option, options_of
 from harness.core.records import MAX_SAMPLES
@@ -113,6 +113,10 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     tool: Annotated[str | None, Option(under=REQUEST, metavar="NAME[,LIMIT=N...]", kind=TOOL)] = None
     """Offer the model a tool, such as python, which runs the model's code in a sandbox (docs/tools.md). The value
     `none` turns off a tool set by the card or preset.
+    """
+    turns: Annotated[str | None, Option(under=REQUEST, metavar="SETTING,...", kind=TURNS)] = None
+    """For conversations: `live` asks the user's messages one after the other, without the replies in the data;
+    `history=reasoning` sends the reasoning back, too; `delay=2s`; `max=10` turns (docs/conversations.md).
     """
     tool_choice: Annotated[ToolChoice | None, Option(under=REQUEST)] = None
     """For questions with tools: the model may (auto), must (required) or must not (none) call one. Default: not sent

@@ -25,6 +25,7 @@ from harness.core.number_text import count_noun
 from harness.core.records import MAX_SAMPLES
 from harness.core.sanitize import visible
 from harness.core.secret import without_secrets
+from harness.core.turn_settings import turns_in
 from harness.generation.settings import BenchmarkSettings
 from harness.options.run import OF_DATA, RunOptions, recorded_options
 from harness.presets import preset as presets
@@ -76,6 +77,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             ids=options.ids,
             filters=options.filter,
             templated=api.templated,
+            turns=options.turns,
         )
         for note in question_set.notes:
             watcher.warn(f"{question_set.name}: {note}")
@@ -94,8 +96,11 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             origins["tool"] = (
                 "options" if options.tool else f"preset {preset.name}" if preset and preset.tool else "card"
             )
+        turns = turns_in(question_set.turns) if question_set.has_turns else None
+        if turns is not None:
+            _refuse_for_turns(options, api, question_set.name)
         benchmarks[question_set.name] = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool
+            samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool, turns=turns
         )
         for warning in _column_warnings(options, question_set):
             watcher.warn(warning)
@@ -104,6 +109,8 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             "no question offers tools",
             field="parallel_calls" if options.tool_choice is None else "tool_choice",
         )
+    if options.turns and not any(each.has_turns for each in sets):
+        raise UsageError("no question is a conversation of several turns", field="turns", value=options.turns)
     _check_verifiers(sets)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, watcher.warn)
@@ -264,6 +271,20 @@ def _refuse_for_calls(options: RunOptions, api: API, name: str, *, has_tool: boo
     ):
         if applies:
             raise UsageError(f"the questions of {visible(name, 80)} have their own tools: {why}", field=field)
+
+
+def _refuse_for_turns(options: RunOptions, api: API, name: str) -> None:
+    """Raise `UsageError` for settings that are impossible for conversations."""
+    fields = " and ".join(
+        sorted({"max_tokens", "max_completion_tokens", "max_output_tokens"} & options.extra_body.keys())
+    )
+    for applies, field, why in (
+        (api.tools is None, "api", f"use {WITH_TOOLS}"),
+        (options.batch, "batch", "omit this option"),
+        (fields, "extra_body", f"use `max_tokens` instead of {fields}"),
+    ):
+        if applies:
+            raise UsageError(f"{visible(name, 80)} has conversations of several turns: {why}", field=field)
 
 
 @cache

@@ -54,6 +54,7 @@ _RUN_FILES = (
     "batches.jsonl",
     "questions.jsonl",
     "samples.jsonl",
+    "turns.jsonl",
     "grades.jsonl",
     "opinions.jsonl",
     "overrides.jsonl",
@@ -93,6 +94,7 @@ class BenchmarkFolder:
 
     questions = _FolderFile("questions.jsonl")
     samples = _FolderFile("samples.jsonl")
+    turns = _FolderFile("turns.jsonl")  # the finished turns of unfinished conversations
     grades = _FolderFile("grades.jsonl")
     partial_grades = _FolderFile("grades.partial.jsonl")
     """The file with a grading's grades so far; removed once it has written `grades`."""

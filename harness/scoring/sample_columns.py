@@ -111,7 +111,7 @@ def _are_set(values: bytearray, rows: Rows, bit: int) -> NDArray[np.bool_]:
     return (np.frombuffer(values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
-_CUT_BY: tuple[Limit, ...] = ("context", "steps", "tokens")
+_CUT_BY: tuple[Limit, ...] = ("rejected", "context", "steps", "tokens")
 """The limits that truncate samples; for the last one, the length is stored too."""
 
 COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_steps")
@@ -120,7 +120,7 @@ COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_st
 
 def counts_of(sample: Sample, tool: str, *, asks_program: bool) -> tuple[int, ...]:
     """The counts of one sample, in the order of `COUNTED`; empty without a tool. tool: its name."""
-    if not sample.steps:
+    if not sample.steps or (sample.steps[0].turn and not tool):
         return ()
     calls = [call for step in sample.steps for call in step.calls if call.end != "not run"]
     ends = [call.end for call in calls]
@@ -148,7 +148,7 @@ class Observed:
         self.columns = {name: Column() for name in (*_OF_TIMING, *_OF_USAGE, *_SELDOM, *COUNTED)}
         """By name; the columns of `COUNTED` have no values for samples without a tool."""
         self._cut_tokens = Column()
-        """Length, from `cut_tokens`, of each sample truncated by max_tokens; -1 if unknown; -2 and -3: truncated by
+        """Length, from `cut_tokens`, of each sample truncated by max_tokens; -1 if unknown; -2 to -4: truncated by
         another limit, in the order of `_CUT_BY`; unset for other samples.
         """
         self._endpoint = array("I")

@@ -18,7 +18,7 @@ import yaml
 from click.testing import CliRunner
 
 import harness as reasoning_harness
-from harness.benchmarks import card, catalog, questions
+from harness.benchmarks import card, catalog, questions, seen_rows
 from harness.cli.main import cli
 from harness.commands import benchmark_identity, compare
 from harness.commands.run import run as run_command
@@ -94,7 +94,7 @@ def known_as(name: str, run_questions: Sequence[Question], **settings: object) -
 def test_a_file_with_all_references_of_a_card_has_its_questions(
     rows: Sequence[tuple[str, str]], known: bool, tmp_path: Path, cards: Path
 ) -> None:
-    put_card(cards, ROWS, answers_checksum=questions.answers_digest([answer] for _, answer in ROWS))
+    put_card(cards, ROWS, answers_checksum=seen_rows.answers_digest([answer] for _, answer in ROWS))
     assert known_as("mine", own(tmp_path, rows)) == ("sums" if known else "mine")
 
 
@@ -157,7 +157,7 @@ def test_a_file_under_a_cards_name_has_none_of_its_published_scores(tmp_path: Pa
 def test_a_run_of_such_a_file_stands_beside_what_is_published(tmp_path: Path, cards: Path) -> None:
     folder = write_run(tmp_path / "run", benchmarks=[("mine", 30, 16)])
     asked = [(q.messages[-1].content, q.references[0]) for q in question_file.read(folder.benchmark("mine"))]
-    put_card(cards, asked, answers_checksum=questions.answers_digest([answer] for _, answer in asked))
+    put_card(cards, asked, answers_checksum=seen_rows.answers_digest([answer] for _, answer in asked))
     published = {
         "schema": 1,
         "source": {"title": "A paper", "url": "https://example.org", "by": "authors"},

@@ -333,7 +333,12 @@ def _turn(message: Message) -> dict[str, Any]:
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     calls = _called(turn.calls)
     reasoning = {name: turn.reasoning for name in turn.carry if turn.reasoning}
-    assistant = {"role": "assistant", "content": turn.text or "", **reasoning, "tool_calls": calls}
+    assistant = {
+        "role": "assistant",
+        "content": turn.text or "",
+        **reasoning,
+        **({"tool_calls": calls} if calls else {}),
+    }
     results = [
         {"role": "tool", "tool_call_id": call.id, "content": output}
         for call, output in zip(turn.calls, outputs, strict=True)

@@ -255,9 +255,12 @@ class ReplyParser:
         reply = with_final_texts(reply, self._reader.said)
         if self._reader.echo:
             reply = msgspec.structs.replace(reply, echo=self._reader.echo)
-        if calls and how not in ("cut", "filter"):  # whatever ended the reply early may have cut off the call
+        if (calls or carry) and how not in (
+            "cut",
+            "filter",
+        ):  # the call may have been cut off
             reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
-        elif how != "cut" and not (reply.text or "").strip():
+        if not reply.calls and how != "cut" and not (reply.text or "").strip():
             notes = without_text(reply.notes, has_reasoning=bool(reply.reasoning))
             reply = msgspec.structs.replace(reply, notes=notes)
         return without_keys(reply, self.secrets)

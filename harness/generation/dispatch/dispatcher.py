@@ -128,7 +128,9 @@ class Dispatcher:
         self.ending = Ending()
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.missing, self._billing, account or Account(), self._flights)
-        if any(benchmark.tool for benchmark in settings.benchmarks.values()):  # the sum covers all requests in flight
+        if any(
+            benchmark.has_steps for benchmark in settings.benchmarks.values()
+        ):  # the sum covers all requests in flight
             flights = self._flights.values()
             self._budget.billed_for_steps = lambda: sum(each.work.billed.completion_tokens for each in flights)
         self.on_given_up: Callable[[Task], object] = lambda _: None
@@ -265,8 +267,10 @@ class Dispatcher:
         # First, what holds regardless of the sample's fate: its tokens arrived and are billed, and its endpoint
         # answers.
         self._arrivals.finished(flight, tokens, sample.timing.events or 0)
-        if sample.steps and sample.steps[-1].calls and sample.finish_reason == CONTEXT:
-            billed = Spent()  # a rejected step used nothing, and the last step whose calls have run is already billed
+        if sample.steps and (
+            sample.steps[-1].text is not msgspec.UNSET or (sample.steps[-1].calls and sample.finish_reason == CONTEXT)
+        ):
+            billed = Spent()  # a rejected step used nothing, and the last step with a reply is already billed
         elif sample.steps:
             billed = self._billing.step(flight.work, sample.steps[-1].usage)
         else:

@@ -81,10 +81,14 @@ class Requests:
     def _images(self, task: Task) -> ImageFolder:
         return ImageFolder(self.folder.benchmark(task.benchmark).images)
 
+    def timing_of_step(self, reply: Reply) -> Timing:
+        """The times of one of a sample's requests."""
+        gaps = reply.gaps if self.settings.keeps_gaps else msgspec.UNSET
+        return msgspec.structs.replace(reply.timing, lag=current_lag(), gaps=gaps)
+
     def _timing(self, request: SampleRequest, flight: Flight, reply: Reply) -> Timing:
         """The times of a reply; if its request was planned for a time, measured from that time."""
-        gaps = reply.gaps if self.settings.keeps_gaps else msgspec.UNSET
-        timing = msgspec.structs.replace(reply.timing, queued=request.queued, lag=current_lag(), gaps=gaps)
+        timing = msgspec.structs.replace(self.timing_of_step(reply), queued=request.queued)
         if flight.work.planned_at is None:
             return timing
         planned = time.time() - (self.clock() - flight.work.planned_at)

@@ -1,20 +1,22 @@
-"""A sample with a tool: one request after the other, until a reply makes no call.
+"""A sample of several requests, one after the other. What differs is only who speaks after a reply (`_next`).
 
-         ┌────────────────── output of each call ◀──────────────────┐
-         ▼                                                          │
-    ask ─▶ reply ─▶ no call ─────────────────────▶ the answer       │
-            │       calls, and no step or token is left ─▶ cut      │
-            ├─────▶ calls ─▶ each runs by the tool's runner ────────┘
-            └ too long for the context, from step 2 on ──▶ cut
+         ┌───────────── the outputs of its calls, or the question's next turn ◀──┐
+         ▼                                                                       │
+    ask ─▶ reply ─▶ calls that may run ─▶ each runs by the tool's runner ────────┤
+            │       no call that may run, and the question has a next turn ──────┘
+            ├─────▶ neither ─▶ the answer, cut if calls were left
+            └ too long for the context, from step 2 on ──▶ cut; the turns left get no reply
 
 A truncated reply has no calls (`ReplyParser.finish`). A failed request leaves the conversation unchanged, and the
-sample's next request repeats the same step: the model has no memory except the messages. `tool_turns` decides when a
-call runs. Used on the network's loop only.
+sample's next request repeats the same step: the model has no memory except the messages. Each finished turn of a
+conversation is stored (`runs.turns`), and a later session continues after it; with a tool, whose interpreter is gone,
+the sample starts again. `tool_turns` decides when a call runs. Used on the network's loop only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,8 +32,8 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
-from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
-from harness.core.reply_notes import CONTEXT, MAX_STEPS, limit_of
+from harness.core.records import AskedTurn, CallEnd, Key, Message, Sample, SampleStep, Timing, ToolCall, Usage
+from harness.core.reply_notes import CONTEXT, MAX_STEPS, REJECTED, limit_of
 from harness.core.sanitize import visible
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
@@ -40,6 +42,7 @@ from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
 from harness.runs.missing import Task
+from harness.runs.turns import StoredTurn, TurnFile
 from harness.tools.tool import CallRunner, ToolSettings
 
 PER_CORE = 4
@@ -50,15 +53,21 @@ sleep.
 
 @dataclass(eq=False)
 class _Talk:
-    """The conversation of a sample so far. steps: the steps whose calls have run. calls: calls of the latest reply.
+    """The conversation of a sample so far. steps: the steps after which another was asked. calls: calls of the latest
+    reply. asked: the question's turns; empty without a conversation. turn: number of the current turn, from 0. n_steps:
+    number of the current turn's steps in `steps`. n_stored: number of steps that an earlier session stored.
 
-    tokens: number of new tokens in all steps. length: number of tokens in the prompt and the latest reply, if the
-    server reports its counts. bound: limit on the new tokens of a step after the first; None: no limit is sent.
-    is_fitted: whether the limit was lowered to fit into the context. refused: the latest limit with which the server
-    rejected the step as too long. runner: runs the sample's calls, from the first one onward.
+    tokens: number of new tokens in all steps of the current turn. length: number of tokens in the prompt and the
+    latest reply, if the server reports its counts. bound: limit on the new tokens of a step after the first; None:
+    no limit is sent. is_fitted: whether the limit was lowered to fit into the context. refused: the latest limit
+    with which the server rejected the step as too long. runner: runs the sample's calls, from the first one onward.
     """
 
     request: SampleRequest
+    asked: tuple[AskedTurn, ...] = ()
+    turn: int = 0
+    n_steps: int = 0
+    n_stored: int = 0
     turns: list[Any] = field(default_factory=list)
     steps: list[SampleStep] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
@@ -79,15 +88,37 @@ class _Talk:
         known = usage.prompt_tokens is not None and usage.completion_tokens is not None
         self.length = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if known else None
 
-    def step(self, *, is_last: bool) -> SampleStep:
+    @property
+    def limit(self) -> int | None:
+        """Limit on the new tokens of all steps of the current turn; None: no limit is sent."""
+        own = self.asked[self.turn].max_tokens if self.asked else None
+        return self.request.template.max_tokens if own is None else own
+
+    def step(self, *, is_last: bool, **more: Any) -> SampleStep:
         """The latest reply with its calls as a step. is_last: its texts are omitted, since the sample has them."""
         reply = self.replies[-1]
-        texts = {} if is_last else {"text": reply.text, "reasoning": reply.reasoning}
-        return SampleStep(**texts, finish_reason=reply.finish_reason, usage=reply.usage, calls=self.calls)
+        if not is_last:
+            more |= {"text": reply.text, "reasoning": reply.reasoning}
+        if self.asked:
+            more["turn"] = self.turn + 1
+        if 0 < self.n_stored == len(self.steps):
+            more["resumed"] = True
+        return SampleStep(**more, finish_reason=reply.finish_reason, usage=reply.usage, calls=self.calls)
+
+    def go_on(self, step: SampleStep, said: Sequence[Any], *, begins_turn: bool) -> None:
+        """Record that a step is followed by another. said: what the next request adds. begins_turn: whether it begins
+        the question's next turn.
+        """
+        self.steps.append(step)
+        self.turns += said
+        self.refused = None
+        self.n_steps += 1
+        if begins_turn:
+            self.turn, self.n_steps, self.tokens = self.turn + 1, 0, 0
 
 
 class StepByStep:
-    """Sends the requests of samples with a tool; requests of other benchmarks are passed to `plain`.
+    """Sends the requests of samples with a tool and of conversations; those of other benchmarks are passed to `plain`.
 
     step: bills a step (its flight, its usage, the size of the next request) and returns whether the next step fits into
     the budget. context: the server's context length in tokens, if reported.
@@ -99,6 +130,7 @@ class StepByStep:
         self._plain, self._settings, self._step, self._context = plain, settings, step, context
         self._talks: dict[Task, _Talk] = {}
         self._runners: dict[ToolSettings, CallRunner] = {}
+        self._files: dict[str, TurnFile] = {}
         self._in_flight: set[Task] = set()
         cores = granted_cores()
         self._threads = ThreadPoolExecutor(PER_CORE * cores, thread_name_prefix="tool")
@@ -108,14 +140,17 @@ class StepByStep:
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Request a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
         task = flight.task
-        tool = self._settings.benchmarks[task.benchmark].tool
-        if tool is None:
+        own = self._settings.benchmarks[task.benchmark]
+        if not own.has_steps:
             return await self._plain.sample(flight)
         if task not in self._talks:
-            self._talks[task] = _Talk(self._plain.requests.write(task))
+            request = self._plain.requests.write(task)
+            self._talks[task] = talk = _Talk(request, request.question.turns or ())
+            if own.tool is None and talk.asked:
+                self._resume(talk)
         self._in_flight.add(task)
         try:
-            return await self._take_steps(flight, tool, self._talks[task])
+            return await self._take_steps(flight, own.tool, self._talks[task])
         finally:
             self._in_flight.discard(task)
 
@@ -123,15 +158,16 @@ class StepByStep:
         """Close the connections, and end all runners."""
         await self._plain.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        for file in self._files.values():
+            file.__exit__()
         for runner in self._runners.values():
             await asyncio.to_thread(runner.close)
 
-    async def _take_steps(self, flight: Flight, tool: ToolSettings, talk: _Talk) -> tuple[Sample, Reply]:
+    async def _take_steps(self, flight: Flight, tool: ToolSettings | None, talk: _Talk) -> tuple[Sample, Reply]:
         """Request one step after another, starting with the step that the conversation has reached."""
-        template = talk.request.template
-        api, form = template.spelling.api.with_calls, template.spelling.api.tools
-        assert form is not None
-        most_steps, most_calls = tool.limits["steps"], tool.limits["calls"]
+        api = talk.request.template.spelling.api
+        if tool is not None or self._sends_reasoning(flight.task):
+            api = api.with_calls
         while True:
             body: Body = partial(self._body, talk) if talk.request.question.images else self._body(talk)
             arriving, before = Arriving(), flight.arriving.count()
@@ -140,34 +176,122 @@ class StepByStep:
                 talk.add(await self._plain.send(flight.endpoint, api, body, arriving))
             except RequestFailed as failure:
                 failure.n_events = arriving.count()
-                if failure.kind != "too_long" or not talk.steps:
+                is_final = failure.kind == "too_long" or (failure.kind == "rejected" and talk.asked)
+                if not is_final or not talk.steps:
                     raise
-                if talk.bound is not None and talk.bound > MIN_ROOM:
+                if failure.kind == "too_long" and talk.bound is not None and talk.bound > MIN_ROOM:
                     talk.refused = talk.bound
                     continue
-                talk.steps.pop()  # the sample's last reply is from the last step whose calls have run
-                return self._final_sample(flight, talk, CONTEXT)
+                return self._ended_early(flight, talk, CONTEXT if failure.kind == "too_long" else REJECTED)
             reply, number = talk.replies[-1], len(talk.steps) + 1
             calls = [
                 msgspec.structs.replace(call, id=call.id or f"call_{number}_{n}") for n, call in enumerate(reply.calls)
             ]
             talk.replies[-1] = reply = msgspec.structs.replace(reply, calls=tuple(calls))
             talk.calls = tuple(map(_recorded, calls))
-            left = None if template.max_tokens is None else template.max_tokens - talk.tokens
-            if not calls:
-                by_context = talk.is_fitted and limit_of(reply.finish_reason) == "tokens"
-                return self._final_sample(flight, talk, CONTEXT if by_context else reply.finish_reason)
-            if number >= most_steps or (left is not None and left < 1):
-                return self._final_sample(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
-            ran = [await self._called(flight.task, tool, call) for call in calls[:most_calls]]
-            above = f"not run: more than {most_calls} calls in a reply"
-            talk.calls = (*ran, *(_recorded(call, above) for call in calls[most_calls:]))
-            talk.steps.append(talk.step(is_last=False))
-            talk.turns += form.answered(reply.turn, [call.output for call in talk.calls])
-            talk.refused = None
+            said, begins_turn = await self._next(flight.task, tool, talk)
+            if said is None:
+                return self._final_sample(flight, talk, self._finish_reason(tool, talk))
+            step = talk.step(is_last=False, timing=self._plain.requests.timing_of_step(reply))
+            if begins_turn and tool is None:
+                self._store(flight.task, talk, step)
+            talk.go_on(step, said, begins_turn=begins_turn)
             if not self._step(flight, reply.usage, len(self._body(talk, with_images=False))):
                 self.forget(flight.task)
                 raise OutOfBudget
+            if begins_turn:
+                await asyncio.sleep(self._delay(talk))
+
+    async def _next(self, task: Task, tool: ToolSettings | None, talk: _Talk) -> tuple[Sequence[Any] | None, bool]:
+        """Who speaks after the latest reply: (the turns that the next request adds, whether the question's next turn is
+        among them); (None, False) if nobody does.
+        """
+        reply = talk.replies[-1]
+        if tool is not None and reply.calls and self._may_call(tool, talk):
+            most, form = tool.limits["calls"], talk.request.template.spelling.api.tools
+            assert form is not None
+            ran = [await self._called(task, tool, call) for call in reply.calls[:most]]
+            above = f"not run: more than {most} calls in a reply"
+            talk.calls = (*ran, *(_recorded(call, above) for call in reply.calls[most:]))
+            return form.answered(reply.turn, [call.output for call in talk.calls]), False
+        if talk.turn + 1 < len(talk.asked):
+            return self._asked(task, talk), True
+        return None, False
+
+    def _may_call(self, tool: ToolSettings, talk: _Talk) -> bool:
+        """Whether the latest reply's calls may run: a further step of the turn may be asked, with tokens left."""
+        return talk.n_steps + 1 < tool.limits["steps"] and (talk.limit is None or talk.limit - talk.tokens >= 1)
+
+    def _finish_reason(self, tool: ToolSettings | None, talk: _Talk) -> str:
+        """Why the sample ended with its latest reply."""
+        reason = talk.replies[-1].finish_reason
+        if tool is None or not talk.calls:
+            return CONTEXT if talk.is_fitted and limit_of(reason) == "tokens" else reason
+        return MAX_STEPS if talk.limit is None or talk.limit > talk.tokens else "length"
+
+    def _asked(self, task: Task, talk: _Talk) -> list[Any]:
+        """The latest reply as it is sent back, and the question's next turn, both in the API's form."""
+        api, reply = talk.request.template.spelling.api, talk.replies[-1]
+        assert api.tools is not None
+        new, said = talk.asked[talk.turn + 1].messages, list[Any]()
+        if reply.turn.carry and not reply.calls and self._sends_reasoning(task):
+            said = api.tools.answered(reply.turn, [])
+        else:  # calls that did not run have no outputs, without which no API accepts them
+            new = (Message("assistant", reply.text or ""), *new)
+        added: list[Any] = api.prompt(new, "")[api.tools.turns]
+        return [*said, *added]
+
+    def _sends_reasoning(self, task: Task) -> bool:
+        settings = self._settings.benchmarks[task.benchmark].turns
+        return settings is not None and settings.history == "reasoning"
+
+    def _delay(self, talk: _Talk) -> float:
+        """Seconds until the turn that has just begun is asked."""
+        settings = self._settings.benchmarks[talk.request.task.benchmark].turns
+        own = None if settings is None else settings.delay
+        return talk.asked[talk.turn].delay if own is None else own
+
+    # ---- finished turns
+
+    def _request_digest(self, talk: _Talk) -> str:
+        """The SHA-256 of a turn's request, apart from what its limit was lowered to."""
+        template = talk.request.template
+        body = template.body_after_turns(talk.request.question, talk.turns, self._seed(talk), None)
+        return hashlib.sha256(body).hexdigest()
+
+    def _file(self, benchmark: str) -> TurnFile:
+        if benchmark not in self._files:
+            self._files[benchmark] = TurnFile(self._plain.requests.folder.benchmark(benchmark))
+        return self._files[benchmark]
+
+    def _store(self, task: Task, talk: _Talk, step: SampleStep) -> None:
+        """Store the latest reply, which ends a turn. Raises `StoreError`."""
+        carry = talk.replies[-1].carry if self._sends_reasoning(task) else ()
+        model, digest = talk.replies[-1].server_model, self._request_digest(talk)
+        self._file(task.benchmark).append(
+            StoredTurn(
+                benchmark=task.benchmark, question_id=task.question_id, sample_index=task.sample_index,
+                turn=talk.turn + 1, request=digest, step=step, carry=carry, server_model=model,
+            )
+        )  # fmt: skip
+
+    def _resume(self, talk: _Talk) -> None:
+        """Continue a conversation after its stored turns. Raises `StoreError`."""
+        task = talk.request.task
+        file = self._file(task.benchmark)
+        while talk.turn + 1 < len(talk.asked):
+            stored = file.find(Key(*task[1:]), talk.turn + 1, self._request_digest(talk))
+            if stored is None or not isinstance(timing := stored.step.timing, Timing):
+                break
+            step = stored.step
+            talk.add(
+                Reply(
+                    text=step.text or None, reasoning=step.reasoning or None, finish_reason=step.finish_reason,
+                    usage=step.usage, timing=timing, carry=stored.carry, server_model=stored.server_model,
+                )
+            )  # fmt: skip
+            talk.n_stored += 1
+            talk.go_on(step, self._asked(task, talk), begins_turn=True)
 
     def _body(self, talk: _Talk, *, with_images: bool = True) -> bytes:
         """The body of the next request, whose new tokens are limited to what is left of the sample's limit.
@@ -175,19 +299,23 @@ class StepByStep:
         with_images: False if only the length of the text is needed.
         """
         request, template = talk.request, talk.request.template
-        if not talk.steps:
+        if not talk.steps and talk.limit == template.max_tokens:
             return encode_body(request.body)
-        question, number = request.question, len(talk.steps) + 1
+        question = request.question
         if with_images and question.images:
             question = self._plain.requests.loaded(request)
-        if template.max_tokens is not None:
-            left = template.max_tokens - talk.tokens
+        if talk.limit is not None:
+            left = talk.limit - talk.tokens
             talk.bound = self._bound(talk, left)
             talk.is_fitted = talk.bound < left
-        run_seed, seed = self._settings.seed, request.seed
-        if run_seed is not None and seed is not None:
-            seed = sample_seed(run_seed, f"{question.question_id}\0step {number}", request.task.sample_index)
-        return template.body_after_turns(question, talk.turns, seed, talk.bound)
+        return template.body_after_turns(question, talk.turns, self._seed(talk), talk.bound)
+
+    def _seed(self, talk: _Talk) -> int | None:
+        """The seed of the next request; None if no seed is sent."""
+        run_seed, request, number = self._settings.seed, talk.request, len(talk.steps) + 1
+        if run_seed is None or request.seed is None or number == 1:
+            return request.seed
+        return sample_seed(run_seed, f"{request.question.question_id}\0step {number}", request.task.sample_index)
 
     def _bound(self, talk: _Talk, left: int) -> int:
         """The limit on the new tokens of the next step. left: tokens left for the sample.
@@ -197,7 +325,10 @@ class StepByStep:
         """
         least = most = left
         if self._context is not None and talk.length is not None:
-            outputs = [turn_tokens(call.output) for call in talk.steps[-1].calls]
+            said = [call.output for call in talk.steps[-1].calls]
+            if talk.asked and not talk.n_steps:
+                said = [message.content for message in talk.asked[talk.turn].messages]
+            outputs = [turn_tokens(text) for text in said]
             room = self._context - talk.length
             least, most = room - sum(each.most for each in outputs), room - sum(each.least for each in outputs)
         if talk.refused is not None:
@@ -228,9 +359,25 @@ class StepByStep:
 
     def _final_sample(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
         """The sample, once its last reply has arrived. finish_reason: that reply's, or why there is no further step."""
+        last = talk.step(is_last=True, timing=self._plain.requests.timing_of_step(talk.replies[-1]))
+        return self._sample(flight, talk, (*talk.steps, last), finish_reason=finish_reason)
+
+    def _ended_early(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
+        """The sample whose next request gets no reply. With turns left, it has no text."""
+        if talk.asked:
+            return self._sample(flight, talk, talk.steps, finish_reason=finish_reason, text=None, reasoning=None)
+        talk.steps.pop()  # the sample's last reply is from the last step whose calls have run
+        return self._final_sample(flight, talk, finish_reason)
+
+    def _sample(self, flight: Flight, talk: _Talk, steps: Sequence[SampleStep], **own: Any) -> tuple[Sample, Reply]:
+        """The sample with these steps. own: fields of the joined reply."""
         self.forget(flight.task)
-        reply, steps = join_replies(talk.replies, finish_reason=finish_reason), (*talk.steps, talk.step(is_last=True))
-        return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
+        reply = join_replies(talk.replies, **own)
+        if 0 < talk.n_stored < len(talk.replies):  # the hours between two sessions are no time of a reply
+            timing = _join_timings([each.timing for each in talk.replies[talk.n_stored :]])
+            reply = msgspec.structs.replace(reply, timing=timing)
+        sample = self._plain.requests.record(talk.request, flight, reply)
+        return msgspec.structs.replace(sample, steps=tuple(steps)), reply
 
     def forget(self, task: Task) -> None:
         """Record that the sample has ended or was given up."""
