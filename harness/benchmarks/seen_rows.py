@@ -77,8 +77,8 @@ def notes_on(card: Card, seen: SeenRows) -> Iterator[str]:
         yield seen.contradiction
     if seen.n_with_instruction:
         yield (
-            f"{seen.n_with_instruction} of {len(seen.rows)} questions already contain the prompt's instruction; each request "
-            "contains it only once"
+            f"{seen.n_with_instruction} of {len(seen.rows)} questions already contain the prompt's instruction; each "
+            "request contains it only once"
         )
     if seen.n_with_link:
         yield (

@@ -176,7 +176,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
 
     named = [(label, score) for label, source in scored for score in source.scores]
     over_k = [score_tables.over_k_table(named, ks)] if ks else []
-    limited = [*filter(None, [score_tables.goodput_table(named)])]
+    limited = [*filter(None, [score_tables.turn_table(named), score_tables.goodput_table(named)])]
     if not every_table:
         terminal.console().print(to_terminal([score_tables.accuracy_table(named), *over_k, *limited]))
         click.echo("for all tables (both intervals, pass@k, lengths, speed), use --all")

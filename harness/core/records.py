@@ -451,6 +451,23 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
         return n_bytes < (self.usage.reasoning_tokens or 0)
 
 
+class TurnGrade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The verdict on one turn of a conversation."""
+
+    turn: int
+    """Number of the turn, from 1."""
+    verdict: VerdictName
+    """The verdict."""
+    rule: str
+    """Rule that decided the verdict."""
+    extracted: str | None
+    """The answer, as written in the turn's reply; None if there is no answer."""
+    parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    """Number of correct parts, and number of parts; absent if the grader reports no parts."""
+
+
 class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     """The verdict on one sample; one line of `grades.jsonl`. A checksum is added to each line."""
 
@@ -495,6 +512,8 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     """
     confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
     """Confidence expressed in the reply, as extracted by a judge (a fraction); absent if the reply expresses none."""
+    turns: tuple[TurnGrade, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Verdicts on the graded turns of a conversation, which is correct if all of them are; absent for other samples."""
     call_signs: tuple[CallSign, ...] | msgspec.UnsetType = msgspec.UNSET
     """Properties of the calls in the reply; absent if the question does not ask for calls."""
 

@@ -179,7 +179,7 @@ class ExportedBenchmark:
             if sample.finish_reason == UNSTATED_REASON:
                 return "with no finish reason in their file"
             return f"ended by {visible(sample.finish_reason, 40)!r}"
-        if not choice.empty and (sample.calls or len(sample.steps or ()) > 1):
+        if not choice.empty and (sample.calls or any(step.calls for step in sample.steps or ())):
             return "with tool calls, which this format cannot contain"
         if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
             return "empty"
@@ -281,6 +281,16 @@ def conversation(question: Question, image: str | None = None) -> tuple[str, lis
     # Training data formats have one place for a system prompt, before the turns.
     system = "\n\n".join(text for role, text in messages if role == "system")
     return system, [(role, text) for role, text in messages if role != "system"]
+
+
+def later_turns(row: SampleRow) -> Iterator[tuple[str, str]]:
+    """Yield (role, text) for each message of a conversation between its question and its last reply."""
+    steps = [step for step in row.sample.steps or () if step.turn and not step.calls]
+    for step, turn in zip(
+        steps[:-1] if row.sample.text is not None else steps, (row.question.turns or ())[1:], strict=False
+    ):
+        yield "assistant", step.text or ""
+        yield from ((message.role, message.content) for message in turn.messages)
 
 
 def _marked(message: Message, image: str) -> str:

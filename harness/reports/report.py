@@ -107,6 +107,7 @@ class Report:
         labeled = [(run.label, score) for run, _, score in self.scores]
         where_any = (
             score_tables.measure_table,
+            score_tables.turn_table,
             score_tables.token_table,
             score_tables.budget_table,
             score_tables.speed_table,

@@ -288,6 +288,24 @@ def measure_table(scores: Sequence[tuple[str, Score]]) -> Table:
     return _by_score(title, heads, scores, cells_of, n_names=1)
 
 
+def turn_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per (run label, score, graded turn of its conversations)."""
+    title = f"By turn, in %; a turn that was not reached is wrong, with 95% intervals ({MEANINGS})"
+    heads = ("turn", "accuracy", "sampling interval", "question interval", "parts", "samples", "reached %")
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        for number, turn in (score.turns or {}).items():
+            yield (
+                str(number),
+                *cells(turn.accuracy),
+                percent(turn.parts),
+                f"{turn.n:,}",
+                percent(turn.n_reached / turn.n),
+            )
+
+    return _by_score(title, heads, scores, cells_of, n_names=1)
+
+
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table:
     """Accuracy by token budget, with longer replies counted as wrong; without rows if the tokens are unknown."""
     # All replies fit into the last budget of a score, so this budget alone only repeats the accuracy.

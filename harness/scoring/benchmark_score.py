@@ -30,6 +30,7 @@ from harness.scoring import measures, uncertainty
 from harness.scoring.call_measures import call_estimates, is_unstated
 from harness.scoring.score import MAX_GRADER_CHARS, Bounds, GroupScore, Score, ScoreWarning, warned
 from harness.scoring.tally import GradeKind, QuestionTally, Tallies, slim, tally
+from harness.scoring.turn_scores import turn_scores
 from harness.scoring.uncertainty import MAX_LABEL_CHARS, accuracy_of, cluster_numbers, rate_of_shares
 from reasoning_answers.host import EXHAUSTED, LEFT_OPEN, NEAR_MISSES, failure
 
@@ -74,14 +75,13 @@ def score_benchmark(
     rules, form, most_points = questions[0].rules, _form_of(questions[0], tallies.kinds), _most_points(present)
     stated = columns.tokens[~np.isnan(columns.tokens)]
     clusters = cluster_numbers(covered)
-    n_clusters = int(clusters.max()) + 1
     spread = uncertainty.sampling_error(present) if present else None
     score = Score(
         benchmark=questions[0].benchmark,
         accuracy=accuracy_of(present),
         sampling_error=spread and spread.error,
         question_error=uncertainty.question_error(present) if present else None,
-        n_clusters=n_clusters if n_clusters < len(covered) else None,
+        n_clusters=n if (n := int(clusters.max()) + 1) < len(covered) else None,
         n_questions=len(covered),
         n_samples=sum(item.n for item in covered),
         n_missing=tallies.missing,
@@ -109,6 +109,7 @@ def score_benchmark(
         early_cut=early_cut,
         copies=tallies.copies,
         measures=measures.measures(covered, ks, form, rules.right_from) | call_estimates(covered),
+        turns=turn_scores(questions, covered),
         points_of=most_points or msgspec.UNSET,
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )

@@ -24,6 +24,7 @@ from harness.scoring.goodput import Goodput
 from harness.scoring.judging import JudgeErrors, Judging
 from harness.scoring.measures import BudgetScore, TokenStatistics
 from harness.scoring.stats import Estimate
+from harness.scoring.turn_scores import TurnScore
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
 """Maximum size of scores.json in bytes."""
@@ -164,6 +165,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracy with the corrected verdicts, which no other field uses; None if no verdicts were corrected."""
     measures: dict[str, Estimate] = {}
     """Other metrics that the benchmark's authors report, by name (`harness.scoring.measures`)."""
+    turns: dict[int, TurnScore] | msgspec.UnsetType = msgspec.UNSET
+    """Score by turn, of the turns with a reference; absent without conversations."""
     points_of: float | msgspec.UnsetType = msgspec.UNSET
     """Maximum points for an answer (the highest maximum if questions differ); absent unless a judge awards points. The
     accuracy is then the mean of the points, each as a fraction of its question's maximum.

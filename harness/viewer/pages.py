@@ -175,7 +175,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
         "row": sample_row(benchmark, key),
         "text": None if sample.text is None else show(sample.text, None if grade is None else grade.span),
         "reasoning": show(sample.reasoning) if sample.reasoning else None,
-        "steps": "\n".join(f"{sign}\n{text}" for text, sign in steps_of(sample)),
+        "steps": "\n".join(f"{sign}\n{text}" for text, sign in steps_of(sample, question, grade)),
         "facts": [
             ("answer", "–" if grade is None else grade.extracted or "–"),
             ("rule", "–" if grade is None else f"{grade.rule} ({grade.grader})"),

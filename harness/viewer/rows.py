@@ -218,15 +218,28 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
-def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
-    """Yield (text, description) for each part of the earlier turns of a sample with a tool, and for each call."""
+def steps_of(sample: Sample, question: Question, grade: Grade | None) -> Iterator[tuple[str, str]]:
+    """Yield (text, description) for each part of the earlier steps of a sample with a tool, for each call, and for each
+    later turn of a conversation, with the verdict and the time of the reply before it.
+    """
+    verdicts = {turn.turn: turn for turn in (grade.turns or () if grade is not None else ())}
+    turn = 1
     for number, step in enumerate(sample.steps or (), 1):
+        if step.turn and step.turn > turn:
+            turn = step.turn
+            for message in (question.turns or ())[turn - 1].messages:
+                yield message.content, f"[turn {turn}: {message.role}]"
         for text, what in ((step.reasoning, "reasoning"), (step.text, "text")):
             if text:
                 yield text, f"[step {number}: {what}]"
         for call in step.calls:
             yield shown(call), f"[step {number}: call of {visible(call.name, 60)}]"
             yield call.output, f"[step {number}: {call.end}, {call.seconds:.1f} s]"
+        if step.turn and not step.calls:
+            found = verdicts.get(step.turn)
+            seconds = f", {step.timing.total:.1f} s" if step.timing else ""
+            answer = "" if found is None else found.extracted or ""
+            yield answer, f"[turn {step.turn}: {'not graded' if found is None else WORDS[found.verdict]}{seconds}]"
     for sent in sample.calls or ():
         yield sent.arguments, f"[call of {visible(sent.name, 60)}]"
 

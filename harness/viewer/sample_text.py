@@ -135,7 +135,7 @@ def sample_text(
         graded = benchmark.as_graded(question, grade)
         yield f"undecided because {UNKNOWN_RULES if graded is None else why_undecided(graded, sample, grade.rule)}\n"
     yield "\n"
-    for text, sign in steps_of(sample):
+    for text, sign in steps_of(sample, question, grade):
         yield f"{style.quiet(sign)}\n{lines(text)}\n"
     if sample.reasoning and reasoning:
         yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"

@@ -54,6 +54,8 @@ UNPINNED = {
     "test_judge_trial": "judging.cost.usd",
     "test_tool": "tool.n_samples, tool.with_call, tool.lost, tool.cut_by_steps, tool.steps, tool.calls, tool.failed, "
     "tool.stopped, tool.repeated, tool.prompt_tokens, tool.new_tokens",
+    "test_graded_turns": "turns.*.accuracy.value, turns.*.accuracy.sampling, turns.*.accuracy.question, turns.*.n, "
+    "turns.*.n_reached, turns.*.parts, turn, parts, reached %",
     "test_reports_series": "step, change, value, set by (blank: not recorded), kind, requests, the latest said",
     "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ",
     "test_scoring_benchmarks": "near_misses.*, schema, breakdowns.*.*.accuracy.question, measure",

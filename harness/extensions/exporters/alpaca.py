@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.selection import conversation, llama_factory
+from harness.exports.selection import conversation, later_turns, llama_factory
 
 
 def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
@@ -15,7 +15,7 @@ def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         system, turns = conversation(row.question)
-        texts = [text for _, text in turns]
+        texts = [text for _, text in (*turns, *later_turns(row))]
         # All turns but the last one, as pairs of a user's message and its answer.
         history = [list(pair) for pair in zip(texts[:-1:2], texts[1:-1:2], strict=True)]
         return {"instruction": texts[-1], "input": "", "output": reply, "system": system, "history": history}

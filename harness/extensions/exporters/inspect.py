@@ -19,7 +19,7 @@ from harness.core.codec import digest, without_lone_surrogates
 from harness.core.files import replacing
 from harness.core.images import ImageFolder
 from harness.core.installation import __version__
-from harness.core.records import Message, SampleStep, SentCall, ToolCall
+from harness.core.records import Message, Question, SampleStep, SentCall, ToolCall
 from harness.core.sanitize import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.selection import metrics_of, uncertainty
@@ -99,7 +99,7 @@ def _sample(row: SampleRow, model: str, images: ImageFolder) -> dict[str, Any]:
         | ({"tool_call_id": m.call_id} if m.call_id else {})
         for m in question.messages
     ]
-    of_steps = [turn for step in (sample.steps or ())[:-1] for turn in _turns(step)]
+    of_steps = [turn for step in (sample.steps or ())[:-1] for turn in _turns(step, question)]
     usage = _usage(sample.usage.prompt_tokens, sample.usage.completion_tokens)
     answered_by = sample.server_model or model
     score = grade and {
@@ -136,14 +136,19 @@ def _content(message: Message, images: ImageFolder) -> str | list[dict[str, Any]
     ]
 
 
-def _turns(step: SampleStep) -> Iterator[dict[str, Any]]:
-    """The messages of a turn whose calls have run: the model's message, and the output of each call."""
+def _turns(step: SampleStep, question: Question) -> Iterator[dict[str, Any]]:
+    """The messages of a step that another follows: the model's message, and the output of each call, or the next turn
+    of the conversation.
+    """
     called = _called(step.calls)
     thinking = [{"type": "reasoning", "reasoning": step.reasoning}] if step.reasoning else []
     content = [*thinking, {"type": "text", "text": step.text or ""}]
-    yield {"role": "assistant", "content": content, "source": "generate", "tool_calls": called}
+    yield {"role": "assistant", "content": content, "source": "generate"} | ({"tool_calls": called} if called else {})
     for call in step.calls:
         yield {"role": "tool", "content": call.output, "tool_call_id": call.id, "function": call.name}
+    if step.turn and not called:
+        for message in (question.turns or ())[step.turn].messages:
+            yield {"role": message.role, "content": message.content, "source": "input"}
 
 
 def _called(calls: Iterable[ToolCall | SentCall]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from harness.core.files import write_unsynced
 from harness.core.images import ImageFolder
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.selection import conversation, llama_factory
+from harness.exports.selection import conversation, later_turns, llama_factory
 
 _ROLES = {"user": "human", "assistant": "gpt"}
 """Our role → ShareGPT's."""
@@ -23,7 +23,9 @@ def sharegpt(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         system, turns = conversation(row.question, image="<image>")
-        messages = [{"from": _ROLES[role], "value": text} for role, text in (*turns, ("assistant", reply))]
+        messages = [
+            {"from": _ROLES[role], "value": text} for role, text in (*turns, *later_turns(row), ("assistant", reply))
+        ]
         shown = {"images": [path_of[image.sha256] for image in row.question.images]} if path_of else {}
         return {"conversations": messages, "system": system, **shown}
 

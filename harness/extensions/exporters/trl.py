@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.selection import training_file
+from harness.exports.selection import later_turns, training_file
 
 
 def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
@@ -16,10 +16,11 @@ def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         """One sample as a line. A prompt of messages is written as a conversation, any other prompt as text."""
-        question, solution = row.question, row.question.references[0]
+        question, solution = row.question, next(iter(row.question.references), "")
         if not question.messages:
             return {"prompt": question.prompt, "completion": reply, "solution": solution}
-        prompt = [{"role": message.role, "content": message.content} for message in question.messages]
+        said = [*((message.role, message.content) for message in question.messages), *later_turns(row)]
+        prompt = [{"role": role, "content": text} for role, text in said]
         return {"prompt": prompt, "completion": [{"role": "assistant", "content": reply}], "solution": solution}
 
     return [training_file(benchmark, out, line) for benchmark in benchmarks]

@@ -58,6 +58,7 @@ from harness.grading import verifier
 from harness.grading.external_graders import Decider, is_elsewhere, require_package
 from harness.grading.grades import foreign_verdict, grade_of, sample_of
 from harness.grading.processes.worker import MAX_FRAME_BYTES, GradingReply, GradingTask, VerifierCheck
+from harness.grading.turns import NO_REFERENCE, NOT_REACHED, combined, graded_turns
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from reasoning_answers import Extraction, Verdict
 from reasoning_answers.host import GRADER, conclude, failure, read_reference, search, texts_to_decide
@@ -131,13 +132,33 @@ def grade_all(
     Raises `UsageError` for a sample of an unknown question, or a verifier that is not trusted.
     """
     names = grader_names(questions.values(), sandbox)
-    waiting: deque[_Pending] = deque()
+    waiting: deque[_Pending | _PendingTurns] = deque()
     deciders: dict[str, Decider] = {}
     with (
         Pool(workers, deadline_s) as pool,
         contextlib.ExitStack() as opened,
         _GradeWriter(keep, pool, waiting) as writer,
     ):
+
+        def decide(question: Question, sample: Sample) -> _Pending:
+            """Start to decide one reply."""
+            grader = question.rules.grader
+            if grader not in names:  # `questions` may grow while samples are read
+                names.update(grader_names([question], sandbox))
+            # The cheap test first: most questions are decided by the rules, and do not need the list of extensions.
+            if grader == verifier.GIVEN:
+                return _Pending(_without_text(sample), lambda: True, partial(foreign_verdict, sample))
+            if grader == verifier.RULES and question.turns and not question.references:
+                return _Pending(_without_text(sample), lambda: True, lambda: Verdict("undecided", NO_REFERENCE))
+            if grader != verifier.RULES and is_elsewhere(grader):
+                if grader not in deciders:
+                    deciders[grader] = Decider(require_package(grader), workers, sandbox)
+                    opened.callback(deciders[grader].close)
+                future = deciders[grader].ask(question, sample)
+                return _Pending(_without_text(sample), future.done, partial(_await_verdict, pool, future))
+            extraction = search(question, sample, answer_from_reasoning=answer_from_reasoning)
+            return pool.ask_about(question, sample, extraction, names[grader])
+
         for sample in samples:
             question = questions.get(sample.question_id)
             if question is None:
@@ -145,22 +166,11 @@ def grade_all(
                     f"a sample answers question {sample.question_id!r}, which is not one of the {len(questions)} "
                     "questions of this benchmark; grade it with the questions for which it was generated"
                 )
-            grader = question.rules.grader
-            if grader not in names:  # `questions` may grow while samples are read
-                names |= grader_names([question], sandbox)
-            # The cheap test first: most questions are decided by the rules, and do not need the list of extensions.
-            if grader == verifier.GIVEN:
-                pending = _Pending(_without_text(sample), lambda: True, partial(foreign_verdict, sample))
-            elif grader != verifier.RULES and is_elsewhere(grader):
-                if grader not in deciders:
-                    deciders[grader] = Decider(require_package(grader), workers, sandbox)
-                    opened.callback(deciders[grader].close)
-                future = deciders[grader].ask(question, sample)
-                pending = _Pending(_without_text(sample), future.done, partial(_await_verdict, pool, future))
+            if question.turns and (turns := graded_turns(question, sample)):
+                asked = [(number, None if said is None else decide(one, said)) for number, one, said in turns]
+                waiting.append(_PendingTurns(_without_text(sample), asked, names[question.rules.grader]))
             else:
-                extraction = search(question, sample, answer_from_reasoning=answer_from_reasoning)
-                pending = pool.ask_about(question, sample, extraction, names[grader])
-            waiting.append(pending)
+                waiting.append(decide(question, sample))
             while waiting and (waiting[0].is_settled() or len(waiting) > _WINDOW):
                 yield writer.note(waiting.popleft().grade())
         while waiting:
@@ -330,6 +340,26 @@ class _Pending(NamedTuple):
         return grade_of(self.verdict(), self.sample)
 
 
+class _PendingTurns(NamedTuple):
+    """A conversation that waits for the verdicts on its graded turns: (number, the turn's reply; None if it got none).
+    grader: the name that its grade records.
+    """
+
+    sample: Sample
+    asked: Sequence[tuple[int, _Pending | None]]
+    grader: str
+
+    def is_settled(self) -> bool:
+        """Whether all verdicts are available."""
+        return all(pending is None or pending.is_settled() for _, pending in self.asked)
+
+    def grade(self) -> Grade:
+        """Wait for the verdicts; return the grade."""
+        verdicts = [(number, pending and pending.verdict()) for number, pending in self.asked]
+        last = verdicts[-1][1] or Verdict("wrong", NOT_REACHED, grader=self.grader)
+        return combined(grade_of(last, self.sample), verdicts)
+
+
 def _await_verdict(pool: Pool, future: Future[Verdict]) -> Verdict:
     """Wait for the verdict of an extension, and call `pool.on_wait` meanwhile; raise what the extension raised."""
     while not future.done():
@@ -347,7 +377,7 @@ class _GradeWriter:
     the available verdicts are handed over.
     """
 
-    def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending]) -> None:
+    def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending | _PendingTurns]) -> None:
         self._keep, self._pool, self._waiting = keep, pool, waiting
         self._yielded: list[Grade] = []  # since grades were last handed over, and in no hand-over before
         self._handed_over: set[Key] = set()  # samples whose grades were handed over and not yet yielded
