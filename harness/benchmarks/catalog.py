@@ -87,14 +87,19 @@ def _unknown_error(name_or_path: str) -> UsageError:
         return UsageError(f"file {shown} does not exist")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
         return UsageError(f"{shown} is a benchmark suite: run it with `harness sweep {suite.stem}`")
-    listing, near = names(), near_to(name_or_path)
+    known, colon, number = name_or_path.rpartition(":")
+    if colon and _file_named(known) is not None:
+        found, sample = visible(number, 80), visible(known, 80)
+        return UsageError(f"{shown}: expected a number of samples after the colon, as in {sample}:4, but found {found!r}")
+    words = name_or_path.replace(",", " ").split()
+    if len(words) > 1 and all(_file_named(word) for word in words):
+        return UsageError(f"{shown!r}: separate multiple benchmarks with commas, as in {visible(','.join(words), 100)}")
+    near = near_to(name_or_path)
     if not near and "/" in name_or_path:
         return UsageError(f"{shown} is neither a file nor a benchmark name")
-    # The whole list would hide the similar names.
-    listed = f".{near} Run `harness benchmarks` to list them all" if near else f"; expected one of {', '.join(listing)}"
     return UsageError(
-        f"unknown benchmark {shown!r}{listed}. You can also give the path to a benchmark card (.yaml), or pass a "
-        "question file as `data`"
+        f"unknown benchmark {shown!r}.{near} Run `harness benchmarks` to list them all. You can also give the path to "
+        "a benchmark card (.yaml) or to a question file"
     )
 
 

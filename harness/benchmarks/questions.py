@@ -285,7 +285,10 @@ def _check_edition(card: Card, seen: SeenRows, rows_digest: str, source: Rows) -
             f"{visible(source.origin)} has {problem}; {source.remedy or 'fetch the data again'}, or write a card "
             "for this data"
         )
-    return [f"{visible(source.origin)} has {problem}, so the score cannot be compared with published scores"]
+    return [
+        f"{visible(source.origin)} has {problem}, so the score cannot be compared with published "
+        "scores. Omit the benchmark to run your own questions under their own name"
+    ]
 
 
 MAX_SHOWN_VALUES = 10

@@ -189,7 +189,7 @@ def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -
     first, benchmarks = visible(rest[0], 80), ctx.params.get("benchmarks")
     pieces = command.collect_usage_pieces(ctx)
     if isinstance(benchmarks, str) and "BENCHMARKS" in " ".join(pieces):
-        listed = visible(",".join([benchmarks, *rest]), 200)
+        listed = visible(",".join(word.strip(",") for word in [benchmarks, *rest]), 200)
         return f"unexpected argument {first}: separate multiple benchmarks with commas, as in {listed}"
     taken = " ".join(piece for piece in pieces if piece != command.options_metavar)
     return f"unexpected argument {first}: `{ctx.command_path}` accepts {taken or 'only options'}"
