@@ -90,7 +90,9 @@ def _unknown_error(name_or_path: str) -> UsageError:
     known, colon, number = name_or_path.rpartition(":")
     if colon and _file_named(known) is not None:
         found, sample = visible(number, 80), visible(known, 80)
-        return UsageError(f"{shown}: expected a number of samples after the colon, as in {sample}:4, but found {found!r}")
+        return UsageError(
+            f"{shown}: expected a number of samples after the colon, as in {sample}:4, but found {found!r}"
+        )
     words = name_or_path.replace(",", " ").split()
     if len(words) > 1 and all(_file_named(word) for word in words):
         return UsageError(f"{shown!r}: separate multiple benchmarks with commas, as in {visible(','.join(words), 100)}")

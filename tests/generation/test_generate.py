@@ -425,8 +425,9 @@ def test_a_refusal_for_good_is_not_met_by_the_same_command_again(tmp_path: Path)
     for code, again in (("context_length_exceeded", False), ("server_error", True)):
         refusal = http(500 if again else 400, {"error": {"message": words, "code": code}})
         with FakeServer(lambda asked, reply=refusal: [models("m") if asked.method == "GET" else reply]) as server:
-            more = ("--max-tokens", "8192", "--attempts", "1", "--wait", "1", "--out", str(tmp_path / code))
-            done = harness(tmp_path, *own_questions(tmp_path, server.base_url, *more))
+            (folder := tmp_path / code).mkdir()
+            more = ("--max-tokens", "8192", "--attempts", "1", "--wait", "1")
+            done = harness(folder, *own_questions(folder, server.base_url, *more))
         assert done.code == 4
         assert words in done.err
         assert ("the same command again" in done.err) == again, done.err

@@ -311,7 +311,7 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
         assert "seconds 5, total_seconds 3600, characters 10000" in " ".join(dry.out.split())
         assert "mpmath" in dry.out
         assert command(tmp_path, *words).code == 0
-        other = command(tmp_path, *words[:-1], "python,seconds=6", "--samples", "3")
+        other = command(tmp_path, *words[:-4], "--samples", "3", "--tool", "python,seconds=6")
     assert other.code != 0
     assert "tool.seconds" in other.err
     scored = command(tmp_path, "score", "r", "--json")

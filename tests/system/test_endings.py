@@ -245,7 +245,7 @@ def test_a_signal_while_grading_says_how_to_resume(tmp_path: Path, n: int, monke
 
     monkeypatch.setattr(rounds, "grade_new", interrupted)
     with FakeServer(well) as server:
-        words = [*ask(tmp_path, server.base_url), "--samples", "8", "--target-error", "30"]
+        words = ["8" if word == "2" else word for word in ask(tmp_path, server.base_url)] + ["--target-error", "30"]
         done = harness(tmp_path, *words)
     assert done.code == 130
     assert done.err.splitlines()[-1].startswith(

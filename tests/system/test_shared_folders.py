@@ -444,4 +444,4 @@ def test_an_old_run_is_resumed_by_the_command_that_began_it(tmp_path: Path, old:
     assert n_asked == len(records) - len(before.splitlines()) > 0
     assert len({(record["question_id"], record["sample_index"]) for record in records}) == len(records)
     assert command(tmp_path, "score", "run").code == 0
-    assert command(tmp_path, *words(old.name, server.base_url, "run"), "--temperature", "0.123").code == 3
+    assert command(tmp_path, *words(old.name, server.base_url, "run", temperature="0.123")).code == 3
