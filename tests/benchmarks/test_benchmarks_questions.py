@@ -493,7 +493,7 @@ def test_a_name_that_is_a_files_is_told_that_there_is_no_such_file(tmp_path: Pat
     gone = harness(tmp_path, "doctor", "--benchmark", name)
     assert gone.code == 2
     assert message in gone.err
-    assert ("olympiadbench" in gone.err) == (name == "none"), "the list of all benchmarks"
+    assert "olympiadbench" not in gone.err, "the list of all benchmarks stands in the place of the mistake"
     assert gone.out == ""
 
 

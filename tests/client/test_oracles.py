@@ -485,6 +485,21 @@ FRAMES = (
 """Parts of a stream's lines."""
 
 
+def _values(event: Any) -> list[Any]:
+    """The JSON values that the text of an event consists of; a text that does not is one event."""
+    if not isinstance(event, str):
+        return [event]
+    decoder, values, rest = json.JSONDecoder(strict=False), [], event
+    while rest := rest.lstrip(" \t\r\n"):
+        try:
+            value, end = decoder.raw_decode(rest)
+        except ValueError:
+            return [event]
+        values.append(value)
+        rest = rest[end:]
+    return values
+
+
 def _fed(parser: ReplyParser, pieces: list[bytes]) -> None:
     for piece in pieces:
         parser.feed(piece, 1.0)
@@ -495,7 +510,8 @@ def test_events_are_those_that_httpx_sse_finds_however_the_bytes_are_split() -> 
     rng = random.Random(SEED)
     for _ in range(examples(4000)):
         data = "".join(rng.choices(FRAMES, k=rng.randrange(1, 12))).encode() + b'\n\ndata: {"choices": 1}\n\n'
-        recorder, theirs = Recorder(), [each for each in events_of(data) if each and str(each).strip(" \n")]
+        recorder = Recorder()
+        theirs = [each for of in events_of(data) for each in _values(of) if each and str(each).strip(" \n")]
         parser = ReplyParser(
             replace(CHAT, reader=lambda of=recorder: of), started=0.0, started_utc=0.0, max_body_bytes=1 << 20
         )

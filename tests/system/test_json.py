@@ -142,6 +142,7 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
         ("Finding", "likelihood"),
         ("RunScore", "right_from"),
         ("RunScore", "tool"),
+        ("RunScore", "turns"),
         ("RunScore", "engine"),
         ("RunScore", "speculation"),
         ("Speculation", "by_question"),

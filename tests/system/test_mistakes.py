@@ -126,7 +126,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("score set.jsonl --follow", "--follow is for run folders"),
         ("sweep sweep.yaml --follow 90", "--follow. A sweep runs the checkpoints that exist; run"),
         ("score set.jsonl --deadline 1e9", "--deadline 1000000000.0: expected a number less than 3600"),
-        ("run demo:x", "'demo:x'"),
+        ("run demo:x", "demo:x: expected a number of samples after the colon, as in demo:4, but found 'x'"),
         (
             "run --data several",
             "it contains one.jsonl, two.jsonl. Specify one of these files, or choose a split with --split",

@@ -209,7 +209,7 @@ def test_a_ticket_is_followed_until_the_first_token_is_overdue(tmp_path: Path, t
                 done, why = False, error.sentence
                 assert "2.5 s" in why, why
         assert done is whole
-        assert len(waited) > 2
+        assert len(waited) > (2 if whole else 0)
         assert waited[-1] - waited[0] < 30
 
 
