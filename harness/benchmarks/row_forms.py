@@ -7,6 +7,7 @@ creates the columns `question`, `answer`, `id` and `cluster`, and the row's own 
     arc            train and test: pairs of input and output grid       a row for each test grid, which is the answer
     zebra_grid     puzzle; solution: header and rows                    the puzzle and an empty table; answer: the table
     instructions   prompt, instruction_id_list, kwargs                  the prompt; answer: [name, arguments] of each
+    instruction_turns   the same by turn, in turn_1_… to turn_3_…       the turns; answer: a list by turn
     versions       problem_v1 to problem_v3, answer_v1 …, answer types  a row for each version; answer: a list
     needles        question (or input), answer (or outputs): a list     the question; answer: {"all": the list}
     nodes          prompt; answer_nodes: a list                         the prompt; answer: the list
@@ -14,6 +15,8 @@ creates the columns `question`, `answer`, `id` and `cluster`, and the row's own 
     bfcl           question: a turn; function; ground_truth             the turn; answer: the accepted calls; category
     mixed          question; options (or choices), perhaps none; answer the question with its options; answer: a letter
     readings       dataset, question, answer: a list                    the question; answer: {"any": the list}
+
+Long: it is one closed list of forms.
 """
 
 from __future__ import annotations
@@ -30,7 +33,17 @@ import msgspec
 from harness.core.sanitize import quoted
 
 RowForm = Literal[
-    "arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents", "bfcl", "mixed", "readings"
+    "arc",
+    "zebra_grid",
+    "instructions",
+    "instruction_turns",
+    "versions",
+    "needles",
+    "nodes",
+    "documents",
+    "bfcl",
+    "mixed",
+    "readings",
 ]
 """The name of a form."""
 
@@ -136,6 +149,48 @@ class Instructions(FormedRow):
             for name, arguments in zip(self.instruction_id_list, self.kwargs, strict=True)
         ]
         yield {"question": self.prompt, "answer": json.dumps(stated, ensure_ascii=False), "id": self.key}
+
+
+class InstructionTurns(FormedRow):
+    """A conversation of Multi-IF, whose cells contain JSON: the message of each turn, and its instructions so far."""
+
+    key: str
+    turn_1_prompt: str
+    turn_1_instruction_id_list: list[str] | str
+    turn_1_kwargs: list[str | dict[str, Any]] | str
+    turn_2_prompt: str | None = None
+    turn_2_instruction_id_list: list[str] | str | None = None
+    turn_2_kwargs: list[str | dict[str, Any]] | str | None = None
+    turn_3_prompt: str | None = None
+    turn_3_instruction_id_list: list[str] | str | None = None
+    turn_3_kwargs: list[str | dict[str, Any]] | str | None = None
+
+    def rows(self) -> Iterator[Columns]:
+        """The messages of the turns, and the instructions of each turn as its reference."""
+        turns, answers = [], []
+        for prompt, names, arguments in (
+            (self.turn_1_prompt, self.turn_1_instruction_id_list, self.turn_1_kwargs),
+            (self.turn_2_prompt, self.turn_2_instruction_id_list, self.turn_2_kwargs),
+            (self.turn_3_prompt, self.turn_3_instruction_id_list, self.turn_3_kwargs),
+        ):
+            if not prompt:
+                break
+            asked, given = _parsed(names) or [], [_parsed(each) for each in _parsed(arguments) or []]
+            message = _parsed(prompt)
+            text = message["content"] if isinstance(message, dict) and "content" in message else prompt
+            stated = Instructions(key=self.key, prompt=text, instruction_id_list=asked, kwargs=given)
+            (row,) = stated.rows()
+            turns.append(row["question"])
+            answers.append(row["answer"])
+        yield {"turns": turns, "answer": answers}
+
+
+def _parsed(cell: Any) -> Any:
+    """The JSON in a text; any other value is unchanged."""
+    try:
+        return json.loads(cell) if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "[") else cell
+    except ValueError:
+        return cell
 
 
 ANSWER_TYPES = {
@@ -378,6 +433,7 @@ FORMS: dict[RowForm, type[FormedRow]] = {
     "arc": ArcTask,
     "zebra_grid": ZebraGrid,
     "instructions": Instructions,
+    "instruction_turns": InstructionTurns,
     "versions": Versions,
     "needles": Needles,
     "nodes": Nodes,

@@ -20,6 +20,7 @@ from harness.core.codec import sample_seed
 from harness.core.number_text import count_noun
 from harness.core.sanitize import visible
 from harness.core.secret import without_secrets, without_user_info
+from harness.core.turn_settings import turns_in
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.judges.costs import most_requests
@@ -197,6 +198,9 @@ def _show_prompts(sets: list[QuestionSet]) -> None:
         click.echo(f"First prompt of {questions.name} (question {visible(first.question_id)}):")
         for text in prompt_text(first).split("\n"):
             click.echo(f"  {visible(text)}")
+        if first.turns:
+            n, history = count_noun(len(first.turns), "turn"), turns_in(questions.turns).history
+            click.echo(f"It has {n}, asked one after the other; each reply's {history} is sent back (`turns`).")
         if first.references:
             click.echo(
                 f"Its reference answer: {' or '.join(visible(text, MAX_REFERENCE_CHARS) for text in first.references)}"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness.core.records import AskedTurn, Grade, Question, Sample, TurnGrade
+from harness.core.records import AskedTurn, Grade, Message, Question, Sample, TurnGrade
 from reasoning_answers import Verdict
 
 NOT_REACHED = "turn not reached"
@@ -36,6 +36,20 @@ def graded_turns(question: Question, sample: Sample) -> list[tuple[int, Question
             reply = msgspec.structs.replace(sample, **said, finish_reason=step.finish_reason, steps=msgspec.UNSET)
         found.append((number, _as_question(question, number, turn), reply))
     return found
+
+
+def as_history(question: Question, sample: Sample) -> Question:
+    """A conversation as a question whose last message is the last turn, after the turns and replies before it; each
+    sample has its own. Any other question is unchanged.
+    """
+    if not question.turns:
+        return question
+    messages = [*question.messages]
+    steps = [step for step in sample.steps or () if not step.calls]
+    for step, turn in zip(steps, question.turns[1:], strict=False):
+        messages += [Message("assistant", step.text or ""), *turn.messages]
+    name = f"{question.question_id}\0sample {sample.sample_index}"
+    return msgspec.structs.replace(question, question_id=name, messages=tuple(messages), turns=msgspec.UNSET)
 
 
 def _as_question(question: Question, number: int, turn: AskedTurn) -> Question:

@@ -51,6 +51,7 @@ from harness.grading.second.judge_messages import (
     vote,
 )
 from harness.grading.second.second_opinion import Agreement, agreement
+from harness.grading.turns import as_history
 from harness.grading.verifier import JUDGE_RULE
 from harness.options.judge import JudgeOptions
 from harness.preparing import servers
@@ -659,13 +660,21 @@ def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
     to_judge = [grade for grade in graded.grades if grade.question_id in in_words and in_scope(grade, judge.scope)]
     to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
     whole = judge.prompt.reply_chars
-    unextracted = {grade.key for grade in to_judge if whole or answer_for_judge(grade) is None}
+    read = {
+        grade.key for grade in to_judge if whole or answer_for_judge(grade) is None or by_id[grade.question_id].turns
+    }
     texts: dict[Key, str | None] = {}
-    if unextracted:
-        samples = read_samples(graded.folder, keys=unextracted)
-        texts = {s.key: text_for_judge(s.text, is_apart=bool(s.reasoning), whole=whole) for s in samples}
+    histories: dict[Key, Question] = {}
+    for s in read_samples(graded.folder, keys=read) if read else ():
+        texts[s.key] = text_for_judge(s.text, is_apart=bool(s.reasoning), whole=whole)
+        if by_id[s.question_id].turns:
+            histories[s.key] = as_history(by_id[s.question_id], s)
     asked = (
-        (grade.key, by_id[grade.question_id], texts[grade.key] if grade.key in texts else answer_for_judge(grade))
+        (
+            grade.key,
+            histories.get(grade.key, by_id[grade.question_id]),
+            texts[grade.key] if grade.key in texts else answer_for_judge(grade),
+        )
         for grade in to_judge
     )
     cases = Cases.of(graded.folder.name, judge.prompt, asked)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.benchmarks import catalog, questions
 from harness.testing import FakeServer, Request, Said, http, serving
 from tests.system.command import harness as command
 from tests.turns.test_asked_turns import history_of
@@ -127,3 +128,94 @@ def test_a_turn_that_was_not_reached_is_wrong(tmp_path: Path) -> None:
         in " ".join(warning["text"] for warning in score["warnings"])
         or score["n_truncated"] == 1
     )
+
+
+@pytest.mark.parametrize(("verdict", "accuracy"), [("yes", 1.0), ("no", 0.0)])
+def test_the_last_turn_is_judged_with_the_conversation_before_it(tmp_path: Path, verdict: str, accuracy: float) -> None:
+    seen = list[str]()
+
+    def reply(request: Request) -> Said:
+        text = history_of(request.json)[-1][1]
+        if "Reply to judge" not in text and "Say of" not in text and "verdict" not in text.lower():
+            return Said(f"said {len(history_of(request.json))}", 9)
+        seen.append(text)
+        return Said(json.dumps({"reasoning": "x", "verdict": verdict}), 9)
+
+    row = {"QUESTION_ID": "a", "AXIS": "x", "TARGET_QUESTION": "Does it?", "PASS_CRITERIA": "YES"}
+    said = [{"role": "user", "content": "First."}, {"role": "user", "content": "Second."}]
+    (tmp_path / "c.jsonl").write_text(json.dumps(row | {"CONVERSATION": said}) + "\n", encoding="utf-8")
+    with FakeServer(serving(reply)) as server:
+        url = server.base_url
+        words = ["run", "multichallenge", "--data", "c.jsonl", "--turns", "live", "--base-url", url, "--out", "r"]
+        done = command(tmp_path, *words, "--no-canary")
+        assert done.code == 0, done.err
+        judged = command(tmp_path, "score", "r", "--judge", f"test-model@{url}")
+        assert judged.code == 0, judged.err
+    (score,) = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "r").glob("*/scores.json")]
+    assert score["accuracy"]["value"] == accuracy
+    assert any("said 3" in text and "Does it?" in text for text in seen)
+
+
+def test_a_dry_run_says_how_a_conversation_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    with FakeServer(serving(lambda _: Said("x"))) as server:
+        words = ["run", "--data", "talks.jsonl", "--base-url", server.base_url, "--dry-run"]
+        shown = " ".join(command(tmp_path, *words).out.split())
+    assert "It has 3 turns, asked one after the other; each reply's answer is sent back" in shown
+
+
+CARD = """
+name: talks
+title: Talks
+source: {kind: file, path: talks.jsonl}
+columns: {turns: turns, answer: answer, id: id}
+id_rule: column
+kind: text
+rules: {grader: "harness.grading.verifiers.needles:named", whole_reply: true}
+prompt: none
+"""
+
+
+def test_the_parts_of_each_turn_are_counted_as_by_hand(tmp_path: Path) -> None:
+    """As Multi-IF counts instructions: by turn, the share of prompts with all of them, and of all instructions."""
+    (tmp_path / "card.yaml").write_text(CARD, encoding="utf-8")
+    wanted = [[["a"], ["a", "b"], ["a", "b", "c"]], [["x"], ["x", "y"], ["x", "y", "z"]]]
+    rows = [
+        {"id": f"q{n}", "turns": [f"Say {n}.", "More.", "More."],
+         "answer": [json.dumps({"all": texts}) for texts in each]} for n, each in enumerate(wanted)
+    ]  # fmt: skip
+    said = {"Say 0.": ["a", "a b", "a c"], "Say 1.": ["x", "y", "z"]}
+
+    def reply(request: Request) -> Said:
+        history = history_of(request.json)
+        return Said(said[history[0][1]][len(history) // 2], 9)
+
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with FakeServer(serving(reply)) as server:
+        done = command(tmp_path, "run", "card.yaml", "--base-url", server.base_url, "--out", "r", "--no-canary")
+        assert done.code == 0, done.err
+    assert command(tmp_path, "score", "r").code == 0
+    score = json.loads((tmp_path / "r" / "talks" / "scores.json").read_text("utf-8"))
+    by_turn = {turn: (one["accuracy"]["value"], one["parts"]) for turn, one in score["turns"].items()}
+    assert by_turn == {"1": (1.0, 1.0), "2": (0.5, pytest.approx(3 / 4)), "3": (0.0, pytest.approx(3 / 6))}
+    assert score["accuracy"]["value"] == 0.0
+    assert score["measures"]["share of all parts"]["value"] == pytest.approx((5 + 3) / 12)
+
+
+def test_a_row_of_multi_if_is_its_turns_and_their_instructions(tmp_path: Path) -> None:
+    row = {
+        "key": "k",
+        "language": "English",
+        "turn_1_prompt": json.dumps({"role": "user", "content": "A"}),
+        "turn_1_instruction_id_list": ["i:a"],
+        "turn_1_kwargs": [json.dumps({"n": 1, "m": None})],
+        "turn_2_prompt": json.dumps({"role": "user", "content": "B"}),
+        "turn_2_instruction_id_list": ["i:a", "i:b"],
+        "turn_2_kwargs": [json.dumps({"n": 1}), "{}"],
+        "turn_3_prompt": "",
+    }
+    (tmp_path / "m.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (question,) = questions.build(catalog.load("multi_if").with_data(str(tmp_path / "m.jsonl"))).questions
+    turns = question.turns or ()
+    assert [question.messages[-1].content, turns[1].messages[-1].content] == ["A", "B"]
+    assert [json.loads(turn.references[0]) for turn in turns] == [[["i:a", {"n": 1}]], [["i:a", {"n": 1}], ["i:b", {}]]]
