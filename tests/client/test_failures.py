@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
+from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
@@ -372,6 +373,8 @@ def drawn(chance: random.Random) -> Refusal:
             error |= chance.choice(IN_FIELDS[:n_forms])(wait)
         else:
             error["message"] += ". " + chance.choice(IN_WORDS[:n_forms])(wait)
+            states_fault = status >= 500 and (place == "status" or error.get("code") in (status, str(status)))
+            wait = None if states_fault else wait
     elif place == "status" and chance.random() < 0.3:
         headers = chance.choice(NONSENSE)
     head, *body = written(place, error, status, headers)
@@ -437,6 +440,40 @@ def test_every_word_place_and_wait_is_read_as_it_was_meant() -> None:
         assert bool(words) == bool(last), case
         # A date has whole seconds.
         assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2 + refusal.spent)), case
+
+
+ASKING = (
+    "Please try again in {}.", "Rate limit reached for gpt-4o. Please try again in {}. Visit our page.",
+    "Please retry after {}", "Too many requests; retry in {}", "Please retry your request after {}.",
+    "You can try again in about {}.", "quota exceeded, please retry in {}.", "Please wait {} before retrying.",
+    "You must wait at least {} between requests", "slow down (retry after {})", "Try again after {}!",
+    "Your limit will reset after {}.", "The limit resets in {}", "Daily quota reset in {}", "Limit reset at {}",
+    "The model will be available in {}.", "capacity is full, and you may retry after {}", "Kindly wait for {}.",
+    "Over capacity: available again in {}", "requests can be retried after {}",
+)  # fmt: skip
+TELLING = (
+    "Service Unavailable: the upstream did not answer within {}", "connection reset after {}",
+    "unavailable for {}", "upstream unavailable after {}", "we waited {} for the upstream", "timed out after {}",
+    "the request was retried for {}", "no server was available within {}", "gave up on retry 3 after {}",
+    "the connection resets after {} of silence", "queue wait limit of {} exceeded", "Gateway retrying took {}",
+    "stream resets after {}", "availability window: {}", "the last retry after {} failed", "waiting for {} so far",
+    "not available in the last {}", "requests are limited to 60 in {}", "the reset took {}", "up again for {}",
+)  # fmt: skip
+"""Frames of sentences with a duration: those that ask to wait for it, and those that report something else."""
+
+SPANS = {"2 hours": 7200, "3601 s": 3601, "6m0s": 360, "120 ms": 0.12, "1 hour, 30 minutes": 5400}
+
+
+def test_a_duration_is_a_wait_only_where_the_sentence_asks_for_one() -> None:
+    for frames, asks in ((ASKING, True), (TELLING, False)):
+        for frame, (text, seconds) in product(frames, SPANS.items()):
+            for status in (429, 502, 503):
+                body = {"error": {"message": frame.format(text)}}
+                read = failure_of_status(status, json.dumps(body).encode()).retry_after
+                assert read == (seconds if asks and status == 429 else None), (status, body)
+    # A fault's header is believed, and so is a named field.
+    words = b'{"error": {"message": "Bad gateway after 2 hours"}}'
+    assert failure_of_status(502, words, {"retry-after": "20"}).retry_after == 20
 
 
 # -- event-loop lag ----------------------------------------------------------------------------------------------------

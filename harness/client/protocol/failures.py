@@ -244,13 +244,14 @@ def _failure(
     """
     now, words = server_now(headers, now), _words(error)
     # Proxies report an upstream's limit or load with a less specific status; GitHub reports its own limit with 403.
-    starting = False
+    starting, is_fault = False, status is not None and status >= 500
     if classify(status, words) != "too_long" and status not in (401, 402, 407, 413, 422):
         searched = _BETWEEN_WORDS.sub(" ", f'"{_plain(error)}').replace('" ', '"')
         says_limit, starting = _WAITS.search(searched), _STARTS.search(searched) is not None
         # A 503 without a word of a limit is how servers and gateways answer while a model loads.
         status, starting = 429 if says_limit or starting else status, starting or (status == 503 and not says_limit)
-    wait = stated_wait(headers, error, words, now, limited=status == 429)
+    # With a 5xx the words report a fault, of whatever length; a limit has its header.
+    wait = stated_wait(headers, error, "" if is_fault else words, now, limited=status == 429)
     message = f"{where}: {error_quoted(words, secrets) or 'no explanation'}"
     if wait is not None and wait > SAID_WAIT_S:
         on_the_users_clock = datetime.fromtimestamp(time.time() + wait).astimezone()

@@ -7,7 +7,7 @@ The first row that states a wait between now and `MAX_WAIT_S` decides:
 | headers `retry-after-ms`, `retry-after` | milliseconds; seconds, an HTTP date |
 | `QuotaFailure` with `…PerDay…` (Gemini) | midnight Pacific time; the seconds stated with it are wrong |
 | fields of the error (`FIELDS`) | `retryDelay: "36s"`, `resets_in_seconds: 900`, `resets_at: "2026-11-28T08:00:00Z"` |
-| its text | "try again in 6m0s", "retry after 120 ms", "will reset after 27h41m36s", "resets at 2026-…" |
+| its text, if no 5xx | "try again in 6m0s", "please wait 20 s", "will reset after 27h41m36s", "resets at 2026-…" |
 | headers `…limit…reset…`, `ratelimit` of a 429 | durations, seconds, times: of exhausted limits, or else the soonest |
 
 A server's times are relative to its own clock, which the `Date` header of its reply states (`server_now`).
@@ -43,14 +43,25 @@ MAX_CHARS = 4000
 """Number of characters of an error that are searched for words."""
 
 _UNIT = r"(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
-_PIECE = rf"\d{{1,12}}(?:\.\d{{1,12}})? ?{_UNIT}"
-_DURATION = rf"{_PIECE}(?:(?:,? and|,)? ?{_PIECE})*"
+_PIECE = rf"\d{{1,12}}(?:\.\d{{1,12}})?[ ]?{_UNIT}"
+_DURATION = rf"{_PIECE}(?:(?:,?[ ]and|,)?[ ]?{_PIECE})*"
 _NUMBER_AND_UNIT = re.compile(r"([\d.]+) ?(ms|mil|[smhd])", re.IGNORECASE)
 _UNITS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_TIME = r"\d{4}-\d\d-\d\d[T ][\d:]{5,8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d| ?UTC)"
+_TIME = r"\d{4}-\d\d-\d\d[T ][\d:]{5,8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d|[ ]?UTC)"
 _WORDS = re.compile(
-    rf"(?:again|retry|retrying|resets?|wait|available)\b[^\d]{{0,40}}?({_TIME}|{_DURATION})", re.IGNORECASE
+    # An imperative, or what somebody is asked or allowed to do.
+    rf"""(?:(?:\A|[^\w\s]\s*|\n|\b(?:please|can|may|must|should|(?<!failed\ )(?<!had\ )to|and|or|then|kindly)\ )
+        (?:(?:re-?)?try(?:\ again|\ later|\ (?:it|(?:your|the|this)\ request)){{0,3}}
+            [ _-]?(?:in|after|at|on)
+          |wait(?:\ for)?)
+      | \b(?:(?:be|becomes?|next|again)\ available(?:\ again)?|available\ again|be\ retried)\ (?:in|after|at|on)
+      | \b(?:(?<!connection\ )(?<!stream\ )(?<!socket\ )resets
+          |(?:will(?:\ be)?|limits?|quota|usage|window)\ reset)\ (?:in|after|at|on))
+      \b[ :="]*(?:(?:about|around|approximately|another|at\ least|up\ to)\ |~)?({_TIME}|{_DURATION})""",
+    re.IGNORECASE | re.VERBOSE,
 )
+"""A sentence that asks to wait or says when a limit ends: a duration in another one may be a timeout."""
+
 _LIMIT = re.compile(r"\b(r|t|remaining|reset) ?= ?(\d{1,12})")
 _PER_DAY = re.compile(r"per[ _-]?day", re.IGNORECASE)
 
@@ -67,8 +78,9 @@ def server_now(headers: Mapping[str, str], ours: float | None = None) -> float:
 def stated_wait(headers: Mapping[str, str], error: object, words: str, now: float, *, limited: bool) -> float | None:
     """The seconds that a refusal asks us to wait, above 0 and at most `MAX_WAIT_S`; None if it states none.
 
-    headers: keyed by lower-case name. error: the decoded body or event. words: its explanation. now: Unix time on the
-    server's clock. limited: whether the refusal is a 429; the limits of other replies are not exhausted.
+    headers: keyed by lower-case name. error: the decoded body or event. words: its explanation, "" if that is not to be
+    believed. now: Unix time on the server's clock. limited: whether the refusal is a 429; the limits of other replies
+    are not exhausted.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if wait := seconds_of(f"{milliseconds}ms", now) or seconds_of(headers.get("retry-after", ""), now):
