@@ -157,7 +157,7 @@ def refuse_misplaced(command: click.Command, args: Sequence[str]) -> None:
         flag: one for one in command.params if isinstance(one, click.Option) and not one.is_flag for flag in one.opts
     }
     flags, given = flags_and_arguments(command), set[str]()
-    words = [*(args[: args.index("--")] if "--" in args else args), ""]
+    words = [*args[: args.index("--") + 1 if "--" in args else None], ""]
     for word, following in pairwise(words):
         flag, joined, _ = word.partition("=")
         flag = flag.replace("_", "-") if word.startswith("--") else word[:2]

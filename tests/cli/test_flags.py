@@ -198,6 +198,8 @@ def test_no_option_of_any_command_swallows_the_next_one() -> None:
                     pairs += 1
                     with pytest.raises(UsageError, match=f"^{flag}: expected a value, but found the option"):
                         verb.make_context("x", [flag, following], parent=parent)
+                with pytest.raises((UsageError, click.UsageError), match=f"{flag}.*(expected a value|requires an arg)"):
+                    verb.make_context("x", [flag, "--", "x"], parent=parent)
                 if not option.multiple:
                     with pytest.raises(UsageError, match=f"^{option.opts[-1]}: it accepts one value"):
                         verb.make_context("x", [flag, "1", option.opts[-1], "1"], parent=parent)
