@@ -85,20 +85,17 @@ def references_of(value: Any, cells: Mapping[str, Any], columns: Sequence[str], 
 
 def with_instructions(question: Question, prompt: Prompt) -> Question:
     """A conversation whose graded turns after the first have the prompt's instruction."""
-    turns = [
-        msgspec.structs.replace(
-            turn,
-            messages=(
-                *turn.messages[:-1],
-                Message("user", substitute(prompt.template, turn.messages[-1].content)),
-            ),
-        )
-        if turn.references and turn.messages
-        else turn
-        for turn in question.turns or ()
-    ]
-    said = [[message.identity for message in turn.messages] for turn in turns]
-    prompt_digest = digest([question.prompt_digest, said])
+
+    def instructed(turn: AskedTurn) -> AskedTurn:
+        if not (turn.references and turn.messages):
+            return turn
+        *before, last = turn.messages
+        messages = (*before, Message("user", substitute(prompt.template, last.content)))
+        return msgspec.structs.replace(turn, messages=messages)
+
+    turns = [instructed(turn) for turn in question.turns or ()]
+    identities = [[message.identity for message in turn.messages] for turn in turns]
+    prompt_digest = digest([question.prompt_digest, identities])
     return msgspec.structs.replace(question, turns=tuple(turns), prompt_digest=prompt_digest)
 
 

@@ -209,6 +209,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Version of this format."""
 
     @property
+    def graded_by_turn(self) -> list[Any]:
+        """The references and kind of each turn of a conversation, in a list; empty without a conversation."""
+        return [[[turn.references, turn.kind] for turn in self.turns]] if self.turns else []
+
+    @property
     def has_own_id(self) -> bool:
         """Whether its id comes from the data; otherwise the id is the beginning of the row's checksum, which means
         nothing to a reader.

@@ -660,24 +660,18 @@ def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
     to_judge = [grade for grade in graded.grades if grade.question_id in in_words and in_scope(grade, judge.scope)]
     to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
     whole = judge.prompt.reply_chars
-    read = {
-        grade.key for grade in to_judge if whole or answer_for_judge(grade) is None or by_id[grade.question_id].turns
+    # Of a conversation, the judge reads the last reply: the extracted answer may be an earlier turn's.
+    shown = {
+        grade.key: None if whole or by_id[grade.question_id].turns else answer_for_judge(grade) for grade in to_judge
     }
-    texts: dict[Key, str | None] = {}
     histories: dict[Key, Question] = {}
-    for s in read_samples(graded.folder, keys=read) if read else ():
-        texts[s.key] = text_for_judge(s.text, is_apart=bool(s.reasoning), whole=whole)
-        if by_id[s.question_id].turns:
-            histories[s.key] = as_history(by_id[s.question_id], s)
-    asked = (
-        (
-            grade.key,
-            histories.get(grade.key, by_id[grade.question_id]),
-            texts[grade.key] if grade.key in texts else answer_for_judge(grade),
-        )
-        for grade in to_judge
-    )
-    cases = Cases.of(graded.folder.name, judge.prompt, asked)
+    unread = {key for key, answer in shown.items() if answer is None}
+    for sample in read_samples(graded.folder, keys=unread) if unread else ():
+        shown[sample.key] = text_for_judge(sample.text, is_apart=bool(sample.reasoning), whole=whole)
+        if by_id[sample.question_id].turns:
+            histories[sample.key] = as_history(by_id[sample.question_id], sample)
+    pairs = ((key, histories.get(key, by_id[key.question_id]), answer) for key, answer in shown.items())
+    cases = Cases.of(graded.folder.name, judge.prompt, pairs)
     n_silent = len(to_judge) - len(cases.case_of)
     return dataclasses.replace(cases, n_outside=len(graded.grades) - len(to_judge), n_silent=n_silent)
 

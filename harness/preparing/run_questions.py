@@ -232,6 +232,15 @@ def tools_of(options: RunOptions) -> dict[str, ToolSettings]:
     return {name: replace(tool, facts=_tool_facts(tool)) for name, tool in tools if tool is not None}
 
 
+_TOKEN_LIMITS = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+"""Request fields that limit the new tokens, in all APIs."""
+
+
+def _extra_fields(options: RunOptions, fields: set[str]) -> str:
+    """Those of the fields that `extra_body` sets, in words; empty if it sets none."""
+    return " and ".join(sorted(fields & options.extra_body.keys()))
+
+
 def _offered_tool(tool: ToolSettings | None, options: RunOptions, api: API, sampling: Sampling) -> ToolSettings | None:
     """The tool, with the versions of its interpreter and packages (an interpreter is started to get
     them).
@@ -241,8 +250,7 @@ def _offered_tool(tool: ToolSettings | None, options: RunOptions, api: API, samp
     """
     if tool is None:
         return None
-    own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
-    fields = " and ".join(sorted(own & options.extra_body.keys()))
+    fields = _extra_fields(options, {"tools", "tool_choice", "functions", *_TOKEN_LIMITS})
     refusals = [
         (api.tools is None, f"`api={options.api}` does not support tool calls: use {WITH_TOOLS}"),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
@@ -261,7 +269,7 @@ def _offered_tool(tool: ToolSettings | None, options: RunOptions, api: API, samp
 
 def _refuse_for_calls(options: RunOptions, api: API, name: str, *, has_tool: bool) -> None:
     """Raise `UsageError` for settings that are impossible for a benchmark whose questions offer tools."""
-    fields = " and ".join(sorted({"tools", "functions"} & options.extra_body.keys()))
+    fields = _extra_fields(options, {"tools", "functions"})
     for applies, field, why in (
         (api.tools is None, "api", f"use {WITH_TOOLS}"),
         (options.batch, "batch", "omit this option"),
@@ -275,9 +283,7 @@ def _refuse_for_calls(options: RunOptions, api: API, name: str, *, has_tool: boo
 
 def _refuse_for_turns(options: RunOptions, api: API, name: str) -> None:
     """Raise `UsageError` for settings that are impossible for conversations."""
-    fields = " and ".join(
-        sorted({"max_tokens", "max_completion_tokens", "max_output_tokens"} & options.extra_body.keys())
-    )
+    fields = _extra_fields(options, _TOKEN_LIMITS)
     for applies, field, why in (
         (api.tools is None, "api", f"use {WITH_TOOLS}"),
         (options.batch, "batch", "omit this option"),

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import zip_longest
-from typing import Any
 
 from harness.core import codec
 from harness.core.codec import digest_of_each
@@ -165,15 +164,10 @@ def seal(questions: Iterable[Question]) -> str:
     The order of the questions does not matter.
     """
     each = sorted(
-        (q.question_id, codec.encode([q.prompt_digest, q.references, q.choices, q.kind, q.rules, *_of_turns(q)]))
+        (q.question_id, codec.encode([q.prompt_digest, q.references, q.choices, q.kind, q.rules, *q.graded_by_turn]))
         for q in questions
     )
     return "seal-1:" + digest_of_each([name, *codec.decode(rest)] for name, rest in each)
-
-
-def _of_turns(question: Question) -> list[Any]:
-    """The references of a conversation's turns, in a list; empty without a conversation."""
-    return [[[turn.references, turn.kind] for turn in question.turns]] if question.turns else []
 
 
 def as_sealed(record: BenchmarkRecord, questions: Iterable[Question]) -> bool:

@@ -7,7 +7,6 @@ conversation after the longest sequence of stored turns whose requests are today
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict
 from typing import Any
 
@@ -36,7 +35,7 @@ class StoredTurn(SampleRecord, frozen=True, kw_only=True):
     """Version of this format."""
 
 
-class TurnFile(contextlib.AbstractContextManager["TurnFile"]):
+class TurnFile:
     """The file of one benchmark's finished turns, read when it is made. Used by one thread."""
 
     def __init__(self, folder: BenchmarkFolder) -> None:
@@ -61,6 +60,7 @@ class TurnFile(contextlib.AbstractContextManager["TurnFile"]):
             self._file = LineFile(self._folder.turns, durable=False, shared=False)
         self._file.append(line(stored, sealed=True))
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the file, if a turn was stored."""
         if self._file is not None:
             self._file.close()

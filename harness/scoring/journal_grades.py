@@ -324,8 +324,7 @@ def _in_order(
 def grade_basis(question: Question) -> str:
     """Short checksum of the parts of a question that affect its grades: references, kind, rules, choices."""
     rules = msgspec.to_builtins(question.rules)
-    of_turns = [[[turn.references, turn.kind] for turn in question.turns]] if question.turns else []
-    return digest([question.references, question.kind, rules, question.choices, *of_turns])[:12]
+    return digest([question.references, question.kind, rules, question.choices, *question.graded_by_turn])[:12]
 
 
 def first_few(lines: Sequence[str]) -> str:

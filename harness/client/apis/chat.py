@@ -333,12 +333,9 @@ def _turn(message: Message) -> dict[str, Any]:
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     calls = _called(turn.calls)
     reasoning = {name: turn.reasoning for name in turn.carry if turn.reasoning}
-    assistant = {
-        "role": "assistant",
-        "content": turn.text or "",
-        **reasoning,
-        **({"tool_calls": calls} if calls else {}),
-    }
+    assistant: dict[str, Any] = {"role": "assistant", "content": turn.text or "", **reasoning}
+    if calls:
+        assistant["tool_calls"] = calls
     results = [
         {"role": "tool", "tool_call_id": call.id, "content": output}
         for call, output in zip(turn.calls, outputs, strict=True)

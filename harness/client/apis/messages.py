@@ -239,10 +239,8 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     called = zip(turn.calls, outputs, strict=True)
     results = [{"type": "tool_result", "tool_use_id": call.id, "content": output} for call, output in called]
-    return [
-        {"role": "assistant", "content": [*turn.carry]},
-        *([{"role": "user", "content": results}] if results else []),
-    ]
+    assistant = {"role": "assistant", "content": [*turn.carry]}
+    return [assistant, {"role": "user", "content": results}] if results else [assistant]
 
 
 MESSAGES = API(

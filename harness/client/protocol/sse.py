@@ -255,10 +255,7 @@ class ReplyParser:
         reply = with_final_texts(reply, self._reader.said)
         if self._reader.echo:
             reply = msgspec.structs.replace(reply, echo=self._reader.echo)
-        if (calls or carry) and how not in (
-            "cut",
-            "filter",
-        ):  # the call may have been cut off
+        if (calls or carry) and how not in ("cut", "filter"):  # whatever ended the reply may have cut off the call
             reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
         if not reply.calls and how != "cut" and not (reply.text or "").strip():
             notes = without_text(reply.notes, has_reasoning=bool(reply.reasoning))

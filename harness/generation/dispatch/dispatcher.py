@@ -128,9 +128,8 @@ class Dispatcher:
         self.ending = Ending()
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.missing, self._billing, account or Account(), self._flights)
-        if any(
-            benchmark.has_steps for benchmark in settings.benchmarks.values()
-        ):  # the sum covers all requests in flight
+        if any(benchmark.has_steps for benchmark in settings.benchmarks.values()):
+            # The sum covers all requests in flight.
             flights = self._flights.values()
             self._budget.billed_for_steps = lambda: sum(each.work.billed.completion_tokens for each in flights)
         self.on_given_up: Callable[[Task], object] = lambda _: None

@@ -159,7 +159,7 @@ class StepByStep:
         await self._plain.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         for file in self._files.values():
-            file.__exit__()
+            file.close()
         for runner in self._runners.values():
             await asyncio.to_thread(runner.close)
 
