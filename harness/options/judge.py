@@ -21,7 +21,8 @@ OF_SERVER = (*NO_KEY, "api_key_env")
 class JudgeOptions(WhichServer, without=("serve",)):
     """The judge model, its server, and the samples that it grades."""
 
-    flag: ClassVar = "its address, --judge MODEL@URL"
+    flag: ClassVar = "--judge MODEL@URL"
+    wait_flag: ClassVar = "--judge MODEL@URL,wait=SECONDS"
 
     model: Annotated[str | None, Option(under=JUDGE)] = None
     """Model that grades answers left open by the rules: undecided, or without an answer that they find."""

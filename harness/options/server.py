@@ -54,10 +54,11 @@ SERVED = Kind("str | Mapping[str, Any]", _as_server_fields)
 class WhichServer(Options):
     """The server of a run. Without an address or a provider: OPENAI_BASE_URL, or else the running server.
 
-    flag: the words on a command line that specify an address.
+    flag, wait_flag: the words on a command line that specify an address, and how long to wait for it.
     """
 
     flag: ClassVar[str] = "base_url"
+    wait_flag: ClassVar[str] = "wait"
 
     model: Annotated[str | None, Option(under=WHOM)] = None
     """Model name, as listed by the server. Default: the server's only model."""

@@ -278,10 +278,10 @@ def discover(
             if len(info.failures) < len(info.each):
                 break  # the others may have the model without listing it
             if waited >= seconds > 0:
-                first.add(f"Gave up after {waited:.0f} s (`wait`).")
+                first.add(f"Gave up after {waited:.0f} s (`{who.wait_flag}`).")
             raise first if why is None else ServerError(f"{first.sentence} {why}") from first
         if pause == 1.0:
-            channel.note(f"waiting for a server for up to {seconds:g} s (`wait`): {first.cause}")
+            channel.note(f"waiting for a server for up to {seconds:g} s (`{who.wait_flag}`): {first.cause}")
         time.sleep(min(pause, seconds - waited))
         pause, info = min(2 * pause, LOOK_S), look()
     model, failures = visible(info.model, 80), info.failures

@@ -18,6 +18,7 @@ from harness.testing import CLOSE, FakeServer, Pause, Request, Said, Step, http,
 from server_launchers.machine import ports
 from tests.budget import SEED, examples
 from tests.faults.able import sums
+from tests.system.command import harness as command
 
 APIS = ("chat", "completions", "responses", "messages")
 LIST = ("ready", "refused", "silence", "closed", "503", "500", "words", "404", "empty", "another", "303")
@@ -168,6 +169,18 @@ def test_a_named_model_is_used_without_a_list_once_the_patience_is_over(tmp_path
             assert any(". The model toy is used anyway." in said for said in done.warnings), done.warnings
             n = len([each for each in server.requests if each.path.endswith("/models")])
             assert (n > 2) is (wait > 0 and listed != "404"), n
+
+
+def test_a_judge_that_loads_is_waited_for_as_its_own_option_says(tmp_path: Path) -> None:
+    """`score` has no --wait: the line and the error name the judge's key."""
+    with FakeServer(serving("I give up")) as server:
+        harness.run(data=str(sums(tmp_path, 1)), base_url=server.base_url, out=tmp_path / "run", samples=1)
+    with FakeServer(Starting(Start(0, "chat", False, "503", "ready", 600))) as server:
+        judge = f"judge@{server.base_url},scope=all,wait=1"
+        scored = command(tmp_path, "score", "run", "--workers", "1", "--judge", judge)
+    assert scored.code == 2
+    assert "waiting for a server for up to 1 s (`--judge MODEL@URL,wait=SECONDS`)" in scored.err
+    assert "Gave up after 1 s (`--judge MODEL@URL,wait=SECONDS`)." in scored.err
 
 
 def test_only_what_may_pass_is_waited_for_by_default(tmp_path: Path) -> None:
