@@ -32,8 +32,8 @@ def graded_turns(question: Question, sample: Sample) -> list[tuple[int, Question
         step = replies.get(number)
         reply = None
         if step is not None:
-            said = {} if step.text is msgspec.UNSET else {"text": step.text, "reasoning": step.reasoning or None}
-            reply = msgspec.structs.replace(sample, **said, finish_reason=step.finish_reason, steps=msgspec.UNSET)
+            texts = {} if step.text is msgspec.UNSET else {"text": step.text, "reasoning": step.reasoning or None}
+            reply = msgspec.structs.replace(sample, **texts, finish_reason=step.finish_reason, steps=msgspec.UNSET)
         found.append((number, _as_question(question, number, turn), reply))
     return found
 

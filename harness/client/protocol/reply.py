@@ -335,7 +335,7 @@ class Completion:
         once, note = without_repetition([text or "" for text in texts], last, halved, len(self.stamps), n_stated)
         if note:
             self.note(note)
-        return [None if text is None else said for text, said in zip(texts, once, strict=True)]
+        return [None if text is None else kept for text, kept in zip(texts, once, strict=True)]
 
     def _finish(self, reason: str) -> None:
         """Record the finish reason: of several, the first whose meaning is known."""

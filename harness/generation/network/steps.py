@@ -105,12 +105,12 @@ class _Talk:
             more["resumed"] = True
         return SampleStep(**more, finish_reason=reply.finish_reason, usage=reply.usage, calls=self.calls)
 
-    def go_on(self, step: SampleStep, said: Sequence[Any], *, begins_turn: bool) -> None:
-        """Record that a step is followed by another. said: what the next request adds. begins_turn: whether it begins
+    def go_on(self, step: SampleStep, added: Sequence[Any], *, begins_turn: bool) -> None:
+        """Record that a step is followed by another. added: what the next request adds. begins_turn: whether it begins
         the question's next turn.
         """
         self.steps.append(step)
-        self.turns += said
+        self.turns += added
         self.refused = None
         self.n_steps += 1
         if begins_turn:
@@ -189,13 +189,13 @@ class StepByStep:
             ]
             talk.replies[-1] = reply = msgspec.structs.replace(reply, calls=tuple(calls))
             talk.calls = tuple(map(_recorded, calls))
-            said, begins_turn = await self._next(flight.task, tool, talk)
-            if said is None:
+            added, begins_turn = await self._next(flight.task, tool, talk)
+            if added is None:
                 return self._final_sample(flight, talk, self._finish_reason(tool, talk))
             step = talk.step(is_last=False, timing=self._plain.requests.timing_of_step(reply))
             if begins_turn and tool is None:
                 self._store(flight.task, talk, step)
-            talk.go_on(step, said, begins_turn=begins_turn)
+            talk.go_on(step, added, begins_turn=begins_turn)
             if not self._step(flight, reply.usage, len(self._body(talk, with_images=False))):
                 self.forget(flight.task)
                 raise OutOfBudget
@@ -233,13 +233,13 @@ class StepByStep:
         """The latest reply as it is sent back, and the question's next turn, both in the API's form."""
         api, reply = talk.request.template.spelling.api, talk.replies[-1]
         assert api.tools is not None
-        new, said = talk.asked[talk.turn + 1].messages, list[Any]()
+        new, reply_turns = talk.asked[talk.turn + 1].messages, list[Any]()
         if reply.turn.carry and not reply.calls and self._sends_reasoning(task):
-            said = api.tools.answered(reply.turn, [])
+            reply_turns = api.tools.answered(reply.turn, [])
         else:  # calls that did not run have no outputs, without which no API accepts them
             new = (Message("assistant", reply.text or ""), *new)
         added: list[Any] = api.prompt(new, "")[api.tools.turns]
-        return [*said, *added]
+        return [*reply_turns, *added]
 
     def _sends_reasoning(self, task: Task) -> bool:
         settings = self._settings.benchmarks[task.benchmark].turns
@@ -325,10 +325,10 @@ class StepByStep:
         """
         least = most = left
         if self._context is not None and talk.length is not None:
-            said = [call.output for call in talk.steps[-1].calls]
+            texts = [call.output for call in talk.steps[-1].calls]
             if talk.asked and not talk.n_steps:
-                said = [message.content for message in talk.asked[talk.turn].messages]
-            outputs = [turn_tokens(text) for text in said]
+                texts = [message.content for message in talk.asked[talk.turn].messages]
+            outputs = [turn_tokens(text) for text in texts]
             room = self._context - talk.length
             least, most = room - sum(each.most for each in outputs), room - sum(each.least for each in outputs)
         if talk.refused is not None:

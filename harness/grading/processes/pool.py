@@ -167,8 +167,8 @@ def grade_all(
                     "questions of this benchmark; grade it with the questions for which it was generated"
                 )
             if question.turns and (turns := graded_turns(question, sample)):
-                asked = [(number, None if said is None else decide(one, said)) for number, one, said in turns]
-                waiting.append(_PendingTurns(_without_text(sample), asked, names[question.rules.grader]))
+                pending = [(number, None if reply is None else decide(one, reply)) for number, one, reply in turns]
+                waiting.append(_PendingTurns(_without_text(sample), pending, names[question.rules.grader]))
             else:
                 waiting.append(decide(question, sample))
             while waiting and (waiting[0].is_settled() or len(waiting) > _WINDOW):
@@ -346,16 +346,16 @@ class _PendingTurns(NamedTuple):
     """
 
     sample: Sample
-    asked: Sequence[tuple[int, _Pending | None]]
+    turns: Sequence[tuple[int, _Pending | None]]
     grader: str
 
     def is_settled(self) -> bool:
         """Whether all verdicts are available."""
-        return all(pending is None or pending.is_settled() for _, pending in self.asked)
+        return all(pending is None or pending.is_settled() for _, pending in self.turns)
 
     def grade(self) -> Grade:
         """Wait for the verdicts; return the grade."""
-        verdicts = [(number, pending and pending.verdict()) for number, pending in self.asked]
+        verdicts = [(number, pending and pending.verdict()) for number, pending in self.turns]
         last = verdicts[-1][1] or Verdict("wrong", NOT_REACHED, grader=self.grader)
         return combined(grade_of(last, self.sample), verdicts)
 
